@@ -2,7 +2,7 @@ import Crypto
 import FoundationEssentials
 package import SluiceCore
 import SluicePluginHost
-import SluiceValues
+package import SluiceValues
 
 /// The bytes of a plugin's file, with the check that the app's owner listed exactly these bytes.
 package struct PluginFile: Sendable {
@@ -34,28 +34,25 @@ package struct PluginFile: Sendable {
                 .pluginAltered, "\(path) is listed without a signature, and this gateway loads only signed plugins.",
                 fix: "Sign it with `sluice plugin add --sign`.")
         }
-        guard keys.contains(where: { $0.verifies(signature, of: bytes) }) else {
-            throw SluiceError(.pluginAltered, "The signature of \(path) was made by none of the keys that this gateway trusts.")
+        guard PluginSignature(listed, sha256: sha256).isSigned(signature, by: keys) else {
+            throw SluiceError(
+                .pluginAltered,
+                "The signature of \(path) was made by none of the keys that this gateway trusts, or for other settings in plugins.json.",
+                fix: "Compare the settings, and sign them with `sluice plugin add --sign`.")
         }
     }
 
     /// Returns an image of the checked bytes. The file itself may have changed since.
     func image() throws(SluiceError) -> PluginImage { try PluginImage(bytes, path: path) }
 
-    /// Signs the bytes.
+    /// Signs the file with its entry in the list.
     ///
-    /// - Parameter key: An Ed25519 key as `openssl genpkey -algorithm ed25519` writes it, or its 32 bytes in base64.
-    /// - Throws: `configInvalid` if the key is invalid.
-    package func signature(by key: String) throws(SluiceError) -> [UInt8] {
-        guard let seed = PluginKey.bytes(of: key, der: PluginKey.privateHeader),
-            let signer = try? Curve25519.Signing.PrivateKey(rawRepresentation: seed),
-            let signature = try? signer.signature(for: bytes)
-        else {
-            throw SluiceError(
-                .configInvalid, "The file is not a private Ed25519 key.",
-                fix: "Create one with `openssl genpkey -algorithm ed25519 -out key.pem`.")
-        }
-        return Array(signature)
+    /// - Parameters:
+    ///   - entry: The entry, with its settings and without the signature.
+    ///   - key: An Ed25519 key as `openssl genpkey -algorithm ed25519` writes it, or its 32 bytes in base64.
+    /// - Throws: `configInvalid` if the key is invalid, and the first problem of the entry.
+    package func signature(of entry: JSON, by key: String) throws(SluiceError) -> [UInt8] {
+        try PluginSignature(of: entry, sha256: sha256).sign(by: key)
     }
 }
 
@@ -64,7 +61,7 @@ package struct PluginKey: Hashable, Sendable {
     private let bytes: [UInt8]
 
     // The DER bytes before the 32 bytes of a key, as OpenSSL writes them.
-    fileprivate static let privateHeader: [UInt8] = [48, 46, 2, 1, 0, 48, 5, 6, 3, 43, 101, 112, 4, 34, 4, 32]
+    static let privateHeader: [UInt8] = [48, 46, 2, 1, 0, 48, 5, 6, 3, 43, 101, 112, 4, 34, 4, 32]
     private static let publicHeader: [UInt8] = [48, 42, 48, 5, 6, 3, 43, 101, 112, 3, 33, 0]
 
     /// - Parameter text: The key as `openssl pkey -pubout` writes it, or its 32 bytes in base64.
@@ -78,12 +75,12 @@ package struct PluginKey: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    fileprivate func verifies(_ signature: [UInt8], of content: [UInt8]) -> Bool {
+    func verifies(_ signature: [UInt8], of content: [UInt8]) -> Bool {
         guard let key = try? Curve25519.Signing.PublicKey(rawRepresentation: bytes) else { return false }
         return key.isValidSignature(signature, for: content)
     }
 
-    fileprivate static func bytes(of text: String, der header: [UInt8]) -> [UInt8]? {
+    static func bytes(of text: String, der header: [UInt8]) -> [UInt8]? {
         let lines = text.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("-----") }
         guard let bytes = Base64.decode(lines.joined().filter { $0 != " " }) else { return nil }
         if bytes.count == 32 { return bytes }

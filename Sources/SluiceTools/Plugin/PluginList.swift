@@ -35,8 +35,10 @@ package struct PluginList: Sendable {
             if let value { members.append(JSON.Member(key, value)) }
         }
         set("sha256", .string(plugin.sha256))
-        set("signature", try key.map { key throws(SluiceError) in .string(Base64.encode(try plugin.signature(by: key))) })
         if let config { set("config", config) }
+        set("signature", nil)
+        // Last, as it covers the other members.
+        if let key { set("signature", .string(Base64.encode(try plugin.signature(of: .object(members), by: key)))) }
         let entry = JSON.object(members)
         if let index = entries.firstIndex(where: { $0["file"]?.string == name }) {
             entries[index] = entry

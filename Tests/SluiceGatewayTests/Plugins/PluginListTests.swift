@@ -3,11 +3,12 @@ import Foundation
 import GatewayTestSupport
 import Logging
 import SluiceCore
-import SluiceGateway
 import SluicePluginHost
 import SluiceTools
 import SluiceValues
 import Testing
+
+@testable import SluiceGateway
 
 /// `plugins.json`: which plugins an app has, and that nothing else is loaded.
 @Suite struct `The list of plugins` {
@@ -153,6 +154,49 @@ import Testing
         #expect(error?.code == .pluginAltered && error?.message.contains("none of the keys") == true)
         _ = try list.add(Built.plugin("DenyAllC"), signedWith: ours.rawRepresentation.base64EncodedString())
         try await Self.start(folder, keys: [key])
+    }
+
+    @Test(arguments: [
+        #""in_process": true"#, #""config": { "allow": ["Order", "Tag"] }"#, #""config": { "allow": [] }"#, #""memory_mb": 2048"#,
+        #""deadline_ms": 60000"#, #""deadline_ms": { "check_write": 60000 }"#, #""file": "plugins/DenyAllC/../DenyAllC/libDenyAllC.so""#,
+        #""file": "plugins/Other/libDenyAllC.so""#,
+    ])
+    func `a signature does not hold for other settings than those that were signed`(setting: String) throws {
+        let folder = try Phone.Folder()
+        let ours = Curve25519.Signing.PrivateKey()
+        let keys = [try PluginKey(ours.publicKey.rawRepresentation.base64EncodedString())]
+        var list = try PluginList(of: folder.url.path)
+        let entry = try list.add(
+            Built.plugin("DenyAllC"), signedWith: ours.rawRepresentation.base64EncodedString(), config: ["allow": ["Order"], "b": 1])
+        let file = try PluginFile(Built.plugin("DenyAllC"))
+        func check(_ entry: JSON) throws { try file.check(try #require(Self.listed(entry)), keys: keys) }
+        try check(entry)
+        let changed = try #require(try JSON.parse(Array("{\(setting)}".utf8)).members?.first)
+        var members = try #require(entry.members).filter { $0.key != changed.key }
+        members.append(changed)
+        // The reader rejects a path that leads upwards by itself.
+        if Self.listed(.object(members)) == nil { return }
+        let error = #expect(throws: SluiceError.self) { try check(.object(members)) }
+        #expect(error?.code == .pluginAltered && error?.message.contains("other settings") == true, "\(String(describing: error))")
+    }
+
+    @Test func `a signature holds whatever the order of the settings`() throws {
+        let folder = try Phone.Folder()
+        let ours = Curve25519.Signing.PrivateKey()
+        var list = try PluginList(of: folder.url.path)
+        let entry = try list.add(
+            Built.plugin("DenyAllC"), signedWith: ours.rawRepresentation.base64EncodedString(), config: ["a": 1, "b": ["c": 2, "d": 3]])
+        var members = try #require(entry.members).filter { $0.key != "config" }
+        members.insert(JSON.Member("config", ["b": ["d": 3, "c": 2], "a": 1]), at: 0)
+        let keys = [try PluginKey(ours.publicKey.rawRepresentation.base64EncodedString())]
+        try PluginFile(Built.plugin("DenyAllC")).check(try #require(Self.listed(.object(members))), keys: keys)
+    }
+
+    /// Reads an entry; nil for one with problems.
+    private static func listed(_ entry: JSON) -> AppConfiguration.ListedPlugin? {
+        let problems = ProblemList()
+        let plugins = PluginListReader(list: problems).read(ConfigNode(file: "plugins.json", json: ["plugins": [entry]], list: problems))
+        return problems.problems.isEmpty ? plugins.first : nil
     }
 
     @Test func `takes keys and signatures as OpenSSL writes them`() throws {
