@@ -136,7 +136,7 @@ let package = Package(
             "SluiceSync",
             ["SluiceValues", "SluiceCore", "SluiceReplica", "SluiceWire"] + log
                 + of("swift-nio", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket") + of("swift-nio-ssl", "NIOSSL")
-                + of("swift-collections", "DequeModule")),
+                + of("swift-collections", "DequeModule") + of("swift-crypto", "Crypto")),
         shared(
             "SluiceGateway",
             [
