@@ -4,7 +4,7 @@
 FROM swift:6.3-bookworm AS build
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-        libisal-dev libpq-dev librdkafka-dev libsqlite3-dev libssl-dev libzstd-dev pkg-config zlib1g-dev \
+        libcurl4-openssl-dev libisal-dev libpq-dev librdkafka-dev libsqlite3-dev libssl-dev libzstd-dev pkg-config zlib1g-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 # The dependencies first, so that a change of ours does not fetch them again.
@@ -31,7 +31,7 @@ RUN install -d /image/bin /image/lib/sluice/plugins \
 FROM debian:bookworm-slim
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-        ca-certificates curl libisal2 libpq5 librdkafka1 libsqlite3-0 libssl3 libstdc++6 libzstd1 tini tzdata zlib1g \
+        ca-certificates curl libcurl4 libisal2 libpq5 librdkafka1 libsqlite3-0 libssl3 libstdc++6 libzstd1 tini tzdata zlib1g \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --home-dir /var/lib/sluice --create-home --shell /usr/sbin/nologin sluice
 COPY --from=build /image/ /usr/local/

@@ -109,6 +109,7 @@ let package = Package(
     ],
     targets: [
         // Layer 0: C
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CIsal", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CRdKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
@@ -208,6 +209,13 @@ let package = Package(
             ],
             swiftSettings: common + server
         ),
+        .target(
+            name: "SluiceMail",
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluicePorts", gatewayLibrary("CCurl"), .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: adapter + server
+        ),
 
         // Layer 5: the server of development and tests, on the adapter of PostgreSQL
         .target(
@@ -282,7 +290,7 @@ let package = Package(
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceWire", "SluicePorts",
                 "SluicePipeline", "SluiceRealm", "SluiceRealmBridge", "SluiceIdentity", "SluicePostgres", "SluiceKafka",
                 "SluiceEmbeddedLog",
-                "SluicePluginHost", "SluiceNet", "SluiceCompression", "SluiceTracing",
+                "SluicePluginHost", "SluiceNet", "SluiceCompression", "SluiceTracing", "SluiceMail",
                 gatewayLibrary("Hummingbird", of: "hummingbird"),
                 gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 nio("NIOCore"),
@@ -380,6 +388,9 @@ let package = Package(
             dependencies: [nio("NIOCore"), nio("NIOPosix"), .product(name: "NIOSSL", package: "swift-nio-ssl")],
             path: "Tests/NetTestSupport", swiftSettings: common),
         .target(
+            name: "MailTestSupport", dependencies: ["TestSupport"], path: "Tests/MailTestSupport", exclude: ["mail_server.py"],
+            swiftSettings: common),
+        .target(
             name: "ReplicaTestSupport", dependencies: ["SluiceCore", "SluiceReplica"], path: "Tests/ReplicaTestSupport",
             swiftSettings: common),
         .target(
@@ -453,6 +464,12 @@ let package = Package(
                 "SluiceCore", "SluiceTracing", "SluiceValues",
                 gatewayLibrary("Tracing", of: "swift-distributed-tracing"), .product(name: "Logging", package: "swift-log"),
                 "TracingTestSupport",
+            ]),
+        tests(
+            "SluiceMail",
+            dependencies: [
+                "SluiceValues", "SluiceCore", "SluicePorts", "SluiceMail", .product(name: "Logging", package: "swift-log"), "TestSupport",
+                "MailTestSupport",
             ]),
         tests("SluiceCompression", dependencies: ["SluiceCore", "SluiceCompression", "TestSupport"]),
         tests("SluicePluginKit", dependencies: ["SluicePluginKit", "CSluicePlugin", "TestSupport"]),
@@ -547,13 +564,13 @@ let package = Package(
             dependencies: [
                 "SluiceValues", "SluiceCore", "SluiceWire", "SluicePorts", "SluiceCompression", "SluicePostgres", "SluiceKafka",
                 "SluiceEmbeddedLog", "SluicePluginHost", "SluiceNet", "SluiceDevServer", "SluicePipeline", "SluiceRealm", "SluiceIdentity",
-                "SluiceGateway", "SluiceTools", "IdentityTestSupport",
+                "SluiceGateway", "SluiceTools", "SluiceMail", "SluiceSDK", "IdentityTestSupport",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 gatewayLibrary("Hummingbird", of: "hummingbird"), gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"), nio("NIOCore"), gatewayLibrary("Crypto", of: "swift-crypto"),
                 gatewayLibrary("CoreMetrics", of: "swift-metrics"),
                 "TestSupport", "PortsTestSupport", "TracingTestSupport", "RealmTestSupport", "RealmTestClient", "GatewayTestSupport",
-                "NetTestSupport", "SluiceSDK",
+                "NetTestSupport", "MailTestSupport", "SluiceSDK",
             ]),
         // The acceptance scenarios.
         tests(

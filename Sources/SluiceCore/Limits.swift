@@ -175,6 +175,34 @@ package enum Limits {
     package static let apiKeyFailures = (atOnce: 20, perHour: 1_200)
     package static let registrations = (atOnce: 20, perHour: 1_200)
     package static let anonymousLogins = (atOnce: 60, perHour: 3_600)
+    /// Mails to one e-mail address that one network address requests, and calls of its confirmation or reset function. Beyond: 429.
+    package static let mailPairs = (atOnce: 5, perHour: 12)
+    /// The same from one network address for all e-mail addresses. Beyond: 429.
+    package static let mailsFromAddress = (atOnce: 20, perHour: 120)
+    /// The same for one e-mail address from all network addresses. Beyond: each network address has `mailsGuarded` for it.
+    package static let mailsOfAccount = (atOnce: 10, perHour: 20)
+    package static let mailsGuarded = (atOnce: 1, perHour: 2)
+    /// Seconds for which the link of a mail is valid. Beyond: `UserpassTokenInvalid`.
+    package static let linkSeconds: Int64 = 30 * 60
+    /// Seconds for which a user may be pending. Beyond: the registration is deleted.
+    package static let pendingUserSeconds: Int64 = 7 * 86_400
+    /// The minimum length of passwords that an app may set, in characters. Beyond: `config-invalid`.
+    package static let minimumPasswordCharacters = 6...64
+    /// The file of passwords that are refused, bytes. Beyond: `config-invalid` at the start.
+    package static let refusedPasswordBytes = 256 << 20
+    /// The address of a mail, bytes (RFC 5321). Beyond: `invalid-email`.
+    package static let mailAddressBytes = 254
+    /// The subject of a mail, characters. Beyond: `config-invalid`.
+    package static let mailSubjectCharacters = 256
+    /// The template of a mail, bytes. Beyond: `config-invalid`.
+    package static let mailTemplateBytes = 32 << 10
+    /// Mails that wait for the mail server. Beyond: a new one is dropped.
+    package static let waitingMails = 1_000
+    /// Seconds for which a mail waits for the mail server. Beyond: it is dropped, as its link would soon be invalid.
+    package static let mailPatienceSeconds: UInt64 = 20 * 60
+    /// Seconds for the connection to the mail server, and for a whole attempt to send a mail. Beyond: the mail is sent again later.
+    package static let mailConnectSeconds = 10
+    package static let mailAttemptSeconds = 30
     /// Concurrent password checks for one address. Beyond: 429.
     package static let loginsAtOnce = 64
     /// Names that each login limit remembers per generation, of two. Beyond: the older generation is forgotten.
