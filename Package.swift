@@ -570,7 +570,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"), nio("NIOCore"), gatewayLibrary("Crypto", of: "swift-crypto"),
                 gatewayLibrary("CoreMetrics", of: "swift-metrics"),
                 "TestSupport", "PortsTestSupport", "TracingTestSupport", "RealmTestSupport", "RealmTestClient", "GatewayTestSupport",
-                "NetTestSupport", "MailTestSupport", "SluiceSDK",
+                "NetTestSupport", "MailTestSupport",
             ]),
         // The acceptance scenarios.
         tests(

@@ -264,12 +264,6 @@ import Testing
     @Test func `calls that the server does not take end with an error that says what to do`() async throws {
         let app = app(server.url)
         let user = try await app.login(credentials: ann)
-        let auth = app.emailPasswordAuth
-        await expectRefusal("confirmed when they register") { try await auth.confirmUser("t", tokenId: "i") }
-        await expectRefusal("confirmed when they register") { try await auth.resendConfirmationEmail("a@b.c") }
-        await expectRefusal("confirmed when they register") { try await auth.retryCustomConfirmation("a@b.c") }
-        await expectRefusal("operator") { try await auth.sendResetPasswordEmail("a@b.c") }
-        await expectRefusal("operator") { try await auth.callResetPasswordFunction(email: "a@b.c", password: "p", args: [1]) }
         let push = app.pushClient(serviceName: "gcm")
         await expectRefusal("service of the app's own") { try await push.registerDevice(token: "t", user: user) }
         await expectRefusal("service of the app's own") { try await push.deregisterDevice(user: user) }
@@ -298,12 +292,8 @@ import Testing
     @Test func `code without async is called back with that error`() async throws {
         let app = app(server.url)
         let user = try await app.login(credentials: ann)
-        let auth = app.emailPasswordAuth
         typealias Completion = @Sendable ((any Error)?) -> Void
         let calls: [@Sendable (@escaping Completion) -> Void] = [
-            { auth.confirmUser("t", tokenId: "i", completion: $0) }, { auth.resendConfirmationEmail("a@b.c", completion: $0) },
-            { auth.retryCustomConfirmation("a@b.c", completion: $0) }, { auth.sendResetPasswordEmail("a@b.c", completion: $0) },
-            { auth.callResetPasswordFunction(email: "a@b.c", password: "p", args: [], $0) },
             { app.pushClient(serviceName: "gcm").registerDevice(token: "t", user: user, completion: $0) },
             { app.pushClient(serviceName: "gcm").deregisterDevice(user: user, completion: $0) },
         ]

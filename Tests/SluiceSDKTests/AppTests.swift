@@ -57,6 +57,44 @@ import Testing
         #expect(server.requests.last?.body.contains(#""username":"a@b.c","password":"secret""#) == true)
     }
 
+    @Test func `addresses are confirmed and passwords reset with the paths and bodies of App Services`() async throws {
+        let server = try server()
+        let auth = app(server).emailPasswordAuth
+        typealias Completion = @Sendable ((any Error)?) -> Void
+        let calls: [(path: String, body: String, call: () async throws -> Void, completing: (@escaping Completion) -> Void)] = [
+            (
+                "confirm", #"{"token":"t","tokenId":"i"}"#, { try await auth.confirmUser("t", tokenId: "i") },
+                { auth.confirmUser("t", tokenId: "i", completion: $0) }
+            ),
+            (
+                "confirm/send", #"{"email":"a@b.c"}"#, { try await auth.resendConfirmationEmail("a@b.c") },
+                { auth.resendConfirmationEmail("a@b.c", completion: $0) }
+            ),
+            (
+                "confirm/call", #"{"email":"a@b.c"}"#, { try await auth.retryCustomConfirmation("a@b.c") },
+                { auth.retryCustomConfirmation("a@b.c", completion: $0) }
+            ),
+            (
+                "reset/send", #"{"email":"a@b.c"}"#, { try await auth.sendResetPasswordEmail("a@b.c") },
+                { auth.sendResetPasswordEmail("a@b.c", completion: $0) }
+            ),
+            (
+                "reset/call", #"{"email":"a@b.c","password":"p","arguments":["x",1]}"#,
+                { try await auth.callResetPasswordFunction(email: "a@b.c", password: "p", args: ["x", 1]) },
+                { auth.callResetPasswordFunction(email: "a@b.c", password: "p", args: ["x", 1], $0) }
+            ),
+        ]
+        for (path, body, call, completing) in calls {
+            let before = server.requests.count
+            try await call()
+            let error: (any Error)? = await withCheckedContinuation { done in completing { done.resume(returning: $0) } }
+            #expect(error == nil, "\(path)")
+            let sent = server.requests[before...]
+            let line = "POST /api/client/v2.0/app/shop/auth/providers/local-userpass/\(path) HTTP/1.1"
+            #expect(sent.map(\.line) == [line, line] && sent.allSatisfy { $0.body == body }, "\(sent.map(\.body))")
+        }
+    }
+
     @Test func `a link sets a password`() async throws {
         let server = try server()
         let auth = app(server).emailPasswordAuth
