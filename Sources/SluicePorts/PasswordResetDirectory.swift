@@ -13,4 +13,11 @@ package protocol PasswordResetDirectory: Sendable {
     /// - Parameter password: The hash, in the form of `PasswordHasher`.
     /// - Returns: `false` if the token is no longer valid. Nothing has been changed then.
     func setPassword(_ password: String, resetToken id: String, hash: [UInt8], now: Int64) async throws -> Bool
+
+    /// Adds a token for the account of an e-mail. Earlier tokens stay valid, so that a stranger cannot make the link of the owner invalid.
+    ///
+    /// - Returns: The id of the user; nil if no account that is enabled has the e-mail. Nothing has been added then.
+    func add(_ token: LinkToken, email: String) async throws -> String?
+    /// Removes a token. Does nothing if it does not exist.
+    func remove(resetToken id: String) async throws
 }

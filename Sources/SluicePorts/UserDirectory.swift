@@ -131,6 +131,8 @@ package protocol UserDirectory: Sendable {
     func unlink(_ identity: UserIdentityKey, from id: String) async throws
     /// Disables or enables an account. Disabling ends the logins; enabling does not restore them.
     func setDisabled(id: String, _ isDisabled: Bool) async throws
+    /// Sets the hash of the password, and ends the logins.
+    func setPassword(id: String, _ hash: String) async throws
     /// Deletes an account with its logins. The user's objects stay.
     func delete(id: String) async throws
 

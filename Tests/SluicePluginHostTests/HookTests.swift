@@ -306,7 +306,10 @@ import Testing
     @Test func `configure keeps from a plugin how users log in, which others there are, and the app's secrets`() async throws {
         func app(_ path: String) -> JSON { ["app_id": "test", "directory": .object([JSON.Member(path, "do-fail")])] }
         try await withChain([faulty()]) { chain in
-            for path in ["secrets.json", "auth/providers.json", "auth/custom_user_data.json", "plugins.json", "sluice.json"] {
+            let hidden = [
+                "secrets.json", "auth/providers.json", "auth/custom_user_data.json", "plugins.json", "sluice.json", "mail/reset.txt",
+            ]
+            for path in hidden {
                 try await chain.configure(app: app(path))
             }
             #expect(await failure { try await chain.configure(app: app("values/secrets.json")) }?.code == .pluginFailed)

@@ -73,6 +73,9 @@ import Testing
         DROP TRIGGER event ON sluice.login;
         DROP FUNCTION sluice.users_have_event, sluice.logins_have_event, sluice.add_user_event;
         DROP TABLE sluice.user_event, sluice.trigger_failure;
+        DROP TABLE sluice.confirmation, sluice.pending_user;
+        DROP TRIGGER created ON sluice.user_account;
+        DROP FUNCTION sluice.users_created;
         ALTER TABLE sluice.signing_key DROP CONSTRAINT signing_key_pkey, DROP COLUMN id, DROP COLUMN sealed, ADD PRIMARY KEY (name);
         DROP TABLE sluice.identity;
         DROP TRIGGER identities ON sluice.user_account;

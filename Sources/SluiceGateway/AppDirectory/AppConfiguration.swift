@@ -62,6 +62,8 @@ package struct AppConfiguration: Sendable {
         package var refreshTokenLifetime: Int
         /// The function that is called with each new user before the account exists.
         package var creationFunction: String?
+        /// The settings of `local-userpass`.
+        package var passwordLogin = PasswordLogin()
     }
 
     /// The settings of sync.
@@ -112,6 +114,8 @@ package struct AppConfiguration: Sendable {
     package var secrets = AppSecrets()
     package var functions: [AppFunction] = []
     package var triggers: [AuthenticationTrigger] = []
+    /// The mail server; nil if the app sends no mails.
+    package var mail: MailSettings?
     /// The value of `%%environment.tag`.
     package var environmentTag: String
     /// The plugins in the order of the chain.

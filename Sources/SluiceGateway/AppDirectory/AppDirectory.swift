@@ -47,7 +47,7 @@ package enum AppDirectory {
             switch AppFiles.place(of: path) {
             case .foreign, .source: continue
             case .read where AppFiles.isForeign(path, text): continue
-            case .unserved: read[path] = text
+            case .unserved, .template: read[path] = text
             case .misspelt(let name, let near):
                 list.add(.configUnknownKey, file: path, "'\(name)' is not a known key.", fix: "Did you mean '\(near)'?")
             case .read:
@@ -85,13 +85,13 @@ package enum AppDirectory {
         }
         var files: [String: String] = [:]
         var unserved: Set<Substring> = []
-        for path in paths.sorted() where path.hasSuffix(".json") || path.hasSuffix(".js") {
+        for path in paths.sorted() where [".json", ".js", ".txt"].contains(where: path.hasSuffix) {
             switch AppFiles.place(of: path) {
             case .foreign, .source: continue
             // A hosted site may have any number of files of any kind. One of them suffices for the note.
             case .unserved: if unserved.insert(path.prefix { $0 != "/" }).inserted { files[path] = "" }
             case .misspelt: files[path] = ""
-            case .read:
+            case .read, .template:
                 // The file of another program may be anything.
                 let list = path == AppFiles.oldMain ? ProblemList() : list
                 if let text = text(of: root + "/" + path, named: path, list), !AppFiles.isForeign(path, text) { files[path] = text }

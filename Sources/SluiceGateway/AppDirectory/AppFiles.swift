@@ -29,6 +29,8 @@ package enum AppFiles {
         case unserved
         /// The source of a function, which only `sluice migrate` reads.
         case source
+        /// The text of a mail.
+        case template
         /// A file of something else.
         case foreign
         /// A file that is likely misspelt: the name and the meant one.
@@ -41,6 +43,10 @@ package enum AppFiles {
         if parts.contains(where: { $0.hasPrefix(".") || $0 == "node_modules" }) || parts.first == "plugins" { return .foreign }
         if parts.count > 1, unserved.contains(parts[0]) { return .unserved }
         if parts.count > 1, parts[0] == "functions" { return function(parts) }
+        if parts.count == 2, parts[0] == MailTemplateReader.folder {
+            let place = known(parts[1], MailTemplateReader.names)
+            return place == .read ? .template : place
+        }
         guard path.hasSuffix(".json") else { return .foreign }
         if parts.count == 1 { return parts[0] == oldMain ? .read : known(parts[0], root) }
         guard folders.contains(parts[0]) else { return known(parts[0], folders) }

@@ -40,6 +40,7 @@ struct AppReader {
         let values = values(environment: main.environment)
         let plugins = trees[PluginListReader.file].map(PluginListReader(list: list).read) ?? []
         let triggers = TriggerReader(trees: trees, list: list).read(functions)
+        let mail = MailReader(list: list).read(operatorFile[.mail], MailTemplateReader(files: files, list: list), secrets)
         let texts = pluginFiles(settings, sourceName, collections, result)
         noteRoles(texts, plugins, settings)
         guard settings.isFlexible, isSchemaWhole else { return nil }
@@ -53,6 +54,7 @@ struct AppReader {
         configuration.secrets = secrets
         configuration.functions = functions
         configuration.triggers = triggers
+        configuration.mail = mail
         configuration.notes = list.notes.sorted { ($0.file, $0.line, $0.column) < ($1.file, $1.line, $1.column) }
         return configuration
     }
@@ -65,7 +67,9 @@ struct AppReader {
             providers: trees["auth/providers.json"].map { auth.providers($0, additions: operatorFile[.providers]) } ?? [],
             customData: trees["auth/custom_user_data.json"].flatMap(auth.customUserData),
             refreshTokenLifetime: main.refreshTokenLifetime,
-            creationFunction: trees["auth/custom_user_data.json"].flatMap(auth.creationFunction))
+            creationFunction: trees["auth/custom_user_data.json"].flatMap(auth.creationFunction),
+            passwordLogin: PasswordLoginReader(list: list).read(
+                trees["auth/providers.json"], operatorFile[.providers], hasMail: operatorFile[.mail] != nil))
     }
 
     // MARK: Values

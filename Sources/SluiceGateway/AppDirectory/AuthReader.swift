@@ -32,7 +32,6 @@ struct AuthReader {
                 continue
             }
             let isEnabled = !(members["disabled"]?.bool ?? false)
-            if type == "local-userpass" { members["config"].map { checkPassword($0, isEnabled: isEnabled) } }
             var read = AppConfiguration.AuthProvider(type: type, isEnabled: isEnabled, config: members["config"]?.json ?? .object([]))
             if isEnabled, IssuerReader.types.contains(type) {
                 let entry = IssuerReader.Entry(type: type, node: provider, members: members, additions: additions[type])
@@ -51,16 +50,6 @@ struct AuthReader {
                 fix: #"Add "anon-user": { "name": "anon-user", "type": "anon-user", "disabled": false }, or another one."#)
         }
         return providers
-    }
-
-    private func checkPassword(_ config: ConfigNode, isEnabled: Bool) {
-        let members = config.members(allowing: [
-            "autoConfirm", "confirmEmailSubject", "confirmationFunctionName", "emailConfirmationUrl", "resetFunctionName",
-            "resetPasswordSubject", "resetPasswordUrl", "runConfirmationFunction", "runResetFunction",
-        ])
-        if isEnabled, members["autoConfirm"]?.bool != true {
-            config.note(.unused, "No confirmation mails are sent: users of local-userpass are confirmed when they register.")
-        }
     }
 
     /// Returns the function that is called with each new user; nil for none.

@@ -18,6 +18,8 @@ struct OperatorFile {
         case providers
         /// The services of functions (`FunctionReader`).
         case functions
+        /// The mail server (`MailReader`).
+        case mail
     }
 
     subscript(_ section: Section) -> ConfigNode? { sections[section.rawValue] }

@@ -30,17 +30,17 @@ package struct AdminUserRoutes: Sendable {
                 try await request.json(upTo: UserService.customDataBytes * 2), of: try context.parameters.require("id"))
             return JSONResponse(Self.json(try await account(context))).response
         }
-        routes.put("users/:id/disable") { _, context in try await change(context) { try await users.setDisabled(true, of: $0) } }
-        routes.put("users/:id/enable") { _, context in try await change(context) { try await users.setDisabled(false, of: $0) } }
-        routes.put("users/:id/logout") { _, context in try await change(context) { try await users.logOut(user: $0) } }
+        routes.put("users/:id/disable") { _, context in try await Self.change(context) { try await users.setDisabled(true, of: $0) } }
+        routes.put("users/:id/enable") { _, context in try await Self.change(context) { try await users.setDisabled(false, of: $0) } }
+        routes.put("users/:id/logout") { _, context in try await Self.change(context) { try await users.logOut(user: $0) } }
         routes.delete("users/:id/identities/:provider") { request, context in
             guard let external = request.uri.queryParameters["id"] else {
                 throw SluiceError(.badRequest, "The parameter 'id' is missing.", fix: "Give the user's id at the provider.")
             }
             let identity = UserIdentityKey(provider: try context.parameters.require("provider"), id: String(external))
-            return try await change(context) { try await users.unlink(identity, from: $0) }
+            return try await Self.change(context) { try await users.unlink(identity, from: $0) }
         }
-        routes.delete("users/:id") { _, context in try await change(context) { try await users.delete($0) } }
+        routes.delete("users/:id") { _, context in try await Self.change(context) { try await users.delete($0) } }
     }
 
     private func create(_ request: Request) async throws -> Response {
@@ -53,11 +53,27 @@ package struct AdminUserRoutes: Sendable {
     }
 
     private func list(_ request: Request) async throws -> Response {
-        let limit = min(max(request.uri.queryParameters["limit"].flatMap { Int($0) } ?? 50, 1), 1_000)
-        let after = request.uri.queryParameters["after"].map { String($0) } ?? ""
-        let accounts = try await users.directory.list(after: after, limit: limit)
-        let next: JSON = accounts.count < limit ? .null : accounts.last.map { .string($0.id) } ?? .null
-        return JSONResponse(["users": .array(accounts.map(Self.json)), "next": next]).response
+        let page = Page(request)
+        let accounts = try await users.directory.list(after: page.after, limit: page.limit)
+        return page.response(accounts.map(Self.json), last: accounts.last?.id)
+    }
+
+    /// The page of a list that a request asks for.
+    struct Page: Sendable {
+        let limit: Int
+        /// The id before the page; empty for the first one.
+        let after: String
+
+        init(_ request: Request) {
+            limit = min(max(request.uri.queryParameters["limit"].flatMap { Int($0) } ?? 50, 1), 1_000)
+            after = request.uri.queryParameters["after"].map { String($0) } ?? ""
+        }
+
+        /// - Parameter last: The id of the last user; nil if there is none.
+        func response(_ users: [JSON], last: String?) -> Response {
+            let next: JSON = users.count < limit ? .null : last.map { .string($0) } ?? .null
+            return JSONResponse(["users": .array(users), "next": next]).response
+        }
     }
 
     private func account(_ context: some RequestContext) async throws -> UserAccount {
@@ -66,7 +82,8 @@ package struct AdminUserRoutes: Sendable {
         return account
     }
 
-    private func change(_ context: some RequestContext, _ body: (String) async throws -> Void) async throws -> Response {
+    /// Changes the user or the registration that the path names.
+    static func change(_ context: some RequestContext, _ body: (String) async throws -> Void) async throws -> Response {
         try await body(try context.parameters.require("id"))
         return Response(status: .noContent)
     }

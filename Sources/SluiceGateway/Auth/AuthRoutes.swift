@@ -32,14 +32,14 @@ package struct AuthRoutes: Sendable {
 
     private let users: UserService
     private let keys: APIKeys
-    private let resets: PasswordResets
+    private let accounts: EmailAccounts
     private let identities: IdentityLogins
     private let functions: any AppFunctions
     private let settings: Settings
     private let metrics: Metrics
 
     package init(
-        users: UserService, keys: APIKeys, resets: PasswordResets, identities: IdentityLogins, functions: any AppFunctions,
+        users: UserService, keys: APIKeys, accounts: EmailAccounts, identities: IdentityLogins, functions: any AppFunctions,
         settings: Settings, metrics: Metrics = Metrics()
     ) {
         self.identities = identities
@@ -47,7 +47,7 @@ package struct AuthRoutes: Sendable {
         self.functions = functions
         self.users = users
         self.keys = keys
-        self.resets = resets
+        self.accounts = accounts
         self.settings = settings
     }
 
@@ -60,9 +60,8 @@ package struct AuthRoutes: Sendable {
             return try location.answer(request, context)
         }
         app.post("auth/providers/:provider/login") { request, context in try await logIn(request, context) }
-        app.post("auth/providers/local-userpass/register") { request, context in try await register(request, context) }
-        app.post("auth/providers/local-userpass/reset") { request, context in try await reset(request, context) }
-        NotOfferedRoutes(users: users, check: { try check($0) }).add(to: app)
+        EmailRoutes(accounts: accounts, metrics: metrics, check: { try check($0) }).add(to: app)
+        NotOfferedRoutes(check: { try check($0) }).add(to: app)
         FunctionRoutes(users: users, functions: functions, check: { try check($0) }).add(to: app)
         base.get("auth/profile") { request, _ in try await profile(request) }
         base.delete("auth/delete") { request, _ in
@@ -110,14 +109,14 @@ package struct AuthRoutes: Sendable {
         try users.require(provider: provider)
         let body = try await request.json(upTo: Self.loginBytes)
         if request.uri.queryParameters["link"] == "true" { return try await link(by: provider, body, request, context) }
-        let login = try await limited {
+        let address = Self.address(context)
+        let login = try await Self.limited(metrics) {
             switch provider {
-            case "anon-user": return try await users.loginAnonymously(from: address(request, context))
+            case "anon-user": return try await users.loginAnonymously(from: address)
             case "local-userpass":
-                return try await users.login(
-                    email: try text("username", in: body), password: try text("password", in: body), from: address(request, context))
-            case APIKeys.provider: return try await keys.logIn(try text("key", in: body), from: address(request, context))
-            default: return try await identities.logIn(by: provider, body, from: address(request, context))
+                return try await users.login(email: try body.text("username"), password: try body.text("password"), from: address)
+            case APIKeys.provider: return try await keys.logIn(try body.text("key"), from: address)
+            default: return try await identities.logIn(by: provider, body, from: address)
             }
         }
         return JSONResponse([
@@ -131,14 +130,14 @@ package struct AuthRoutes: Sendable {
         by provider: String, _ body: JSON, _ request: Request, _ context: some RemoteAddressRequestContext
     ) async throws -> Response {
         let (account, login) = try await users.session(accessToken: try Self.bearer(request))
-        let linked = try await limited {
+        let address = Self.address(context)
+        let linked = try await Self.limited(metrics) {
             switch provider {
             case "local-userpass":
                 return try await users.link(
-                    email: try text("username", in: body), password: try text("password", in: body), to: account,
-                    from: address(request, context))
+                    email: try body.text("username"), password: try body.text("password"), to: account, from: address)
             case _ where identities.has(provider):
-                return try await identities.link(by: provider, body, to: account, from: address(request, context))
+                return try await identities.link(by: provider, body, to: account, from: address)
             default:
                 throw SluiceError(
                     .badRequest, "An identity of '\(provider)' cannot be linked.", fix: "Link an e-mail or a login token of a provider.")
@@ -150,30 +149,8 @@ package struct AuthRoutes: Sendable {
         ]).response
     }
 
-    private func register(_ request: Request, _ context: some RemoteAddressRequestContext) async throws -> Response {
-        try check(context)
-        let body = try await request.json(upTo: Self.bodyBytes)
-        try await limited {
-            _ = try await users.register(
-                email: try text("email", in: body), password: try text("password", in: body), from: address(request, context))
-        }
-        return JSONResponse(.object([]), status: .created).response
-    }
-
-    private func reset(_ request: Request, _ context: some RemoteAddressRequestContext) async throws -> Response {
-        try check(context)
-        try users.require(provider: "local-userpass")
-        let body = try await request.json(upTo: Self.bodyBytes)
-        try await limited {
-            try await resets.setPassword(
-                try text("password", in: body), token: try text("token", in: body), id: try text("tokenId", in: body),
-                from: address(request, context))
-        }
-        return JSONResponse(.object([])).response
-    }
-
     /// Runs the body and adds `Retry-After` to rejections by a limit.
-    private func limited<Result>(_ body: () async throws -> Result) async throws -> Result {
+    static func limited<Result>(_ metrics: Metrics, _ body: () async throws -> Result) async throws -> Result {
         do {
             return try await body()
         } catch let error as TooManyAttempts {
@@ -211,20 +188,14 @@ package struct AuthRoutes: Sendable {
         return String(header.dropFirst(7))
     }
 
-    private func text(_ key: String, in body: JSON) throws(SluiceError) -> String {
-        guard let text = body[key]?.string, !text.isEmpty else {
-            throw SluiceError(.badRequest, "'\(key)' is missing or not a string.", fix: "Send it in the JSON body.")
-        }
-        return text
-    }
-
     /// Returns the device id that the client sent, or a new one.
     private func device(_ body: JSON) -> String {
         if let known = body["options"]?["device"]?["deviceId"]?.string, ObjectIdentifierBytes(hex: known) != nil { return known }
         return Hex.encode((0..<12).map { _ in UInt8.random(in: .min ... .max) })
     }
 
-    private func address(_ request: Request, _ context: some RemoteAddressRequestContext) -> String {
+    /// Returns the network address of the client.
+    static func address(_ context: some RemoteAddressRequestContext) -> String {
         // The middleware has already replaced a trusted proxy's address with the client's. The limits apply to its network.
         NetworkAddress(context.remoteAddress)?.description ?? ""
     }

@@ -163,6 +163,7 @@ package struct TooManyAttempts: SluiceErrorConvertible, Hashable, Sendable {
         case keys = "api-keys"
         case resets = "password-resets"
         case tokens = "login-tokens"
+        case mails
         case atOnce = "at-once"
     }
 
@@ -183,7 +184,8 @@ package struct TooManyAttempts: SluiceErrorConvertible, Hashable, Sendable {
             case .registrations: "registrations from this address"
             case .anonymous: "anonymous logins from this address"
             case .keys: "wrong API keys from this address"
-            case .resets: "wrong links to set a password from this address"
+            case .resets: "wrong links of mails from this address"
+            case .mails: "requests for mails to this e-mail address, or from this address"
             case .tokens: "rejected login tokens from this address"
             case .atOnce: "logins at once from this address"
             }

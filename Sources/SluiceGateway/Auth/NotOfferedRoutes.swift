@@ -9,27 +9,13 @@ import SluiceNet
 struct NotOfferedRoutes: Sendable {
     /// A function of App Services that the gateway does not have.
     enum Function: Sendable {
-        case confirmation, passwordReset, collections, push
+        case confirmationMail, confirmationFunction, resetMail, resetFunction, collections, push
     }
 
-    /// The paths below a provider's own, all with POST.
-    static let emailPaths: [(path: String, function: Function)] = [
-        ("confirm", .confirmation), ("confirm/send", .confirmation), ("confirm/call", .confirmation),
-        ("reset/send", .passwordReset), ("reset/call", .passwordReset),
-    ]
-
-    let users: UserService
     /// Throws if the path names another app.
     let check: @Sendable (any RequestContext) throws -> Void
 
     func add<Context: RequestContext>(to app: RouterGroup<Context>) {
-        for (path, function) in Self.emailPaths {
-            app.post("auth/providers/local-userpass/\(path)") { _, context -> Response in
-                try check(context)
-                try users.require(provider: "local-userpass")
-                throw Self.error(function)
-            }
-        }
         let others: [(HTTPRequest.Method, String, Function)] = [
             // A stream of the changes of a collection.
             (.get, "functions/call", .collections),
@@ -46,8 +32,10 @@ struct NotOfferedRoutes: Sendable {
     static func error(_ function: Function) -> ErrorResponse {
         let (subject, fix) =
             switch function {
-            case .confirmation: ("Confirming an e-mail address", "Leave it out: users are confirmed when they register.")
-            case .passwordReset: ("Sending a link to reset a password", "Ask the operator to delete the account, and register again.")
+            case .confirmationMail: ("Sending a confirmation mail", "Leave it out: the app confirms users in another way.")
+            case .confirmationFunction: ("Calling a confirmation function", "Leave it out: the app confirms users in another way.")
+            case .resetMail: ("Sending a link to reset a password", "Ask the operator of the app for a new password.")
+            case .resetFunction: ("Calling a reset function", "Request a link by mail, or ask the operator of the app for a new password.")
             case .collections: ("Reaching collections without sync", "Synchronise the objects, or call a function.")
             case .push: ("Registering for push notifications", "Send notifications from a server of your own.")
             }

@@ -28,6 +28,8 @@ package struct UserService: Sendable {
         package var refreshTokenLifetime: Int64
         /// `true` to exempt loopback clients from login limits, in development.
         package var exemptsLoopback: Bool
+        /// The passwords that are accepted when one is set.
+        package var passwords = PasswordPolicy()
 
         package init(providers: Set<String>, refreshTokenLifetime: Int64 = 60 * 86_400, exemptsLoopback: Bool = false) {
             self.providers = providers
@@ -37,9 +39,11 @@ package struct UserService: Sendable {
     }
 
     package let directory: any UserDirectory
+    /// The users who cannot log in yet.
+    private let pending: any PendingUserDirectory
     package let tokens: AccessTokens
     private let settings: Settings
-    private let passwords: PasswordHasher
+    let passwords: PasswordHasher
     /// The function for new users; nil for none.
     private let creation: UserCreation?
     let environment: any Environment
@@ -51,11 +55,12 @@ package struct UserService: Sendable {
     package static let customDataBytes = 16 << 10
 
     package init(
-        directory: any UserDirectory, tokens: AccessTokens, settings: Settings, passwords: PasswordHasher = PasswordHasher(),
-        creation: UserCreation? = nil, environment: any Environment = SystemEnvironment(),
+        directory: any UserDirectory, pending: any PendingUserDirectory, tokens: AccessTokens, settings: Settings,
+        passwords: PasswordHasher = PasswordHasher(), creation: UserCreation? = nil, environment: any Environment = SystemEnvironment(),
         changed: @escaping @Sendable (_ user: String, Change) async -> Void = { _, _ in }
     ) {
         self.directory = directory
+        self.pending = pending
         self.tokens = tokens
         self.settings = settings
         self.passwords = passwords
@@ -64,6 +69,9 @@ package struct UserService: Sendable {
         self.changed = changed
         throttle = LoginThrottle(exemptsLoopback: settings.exemptsLoopback, environment: environment)
     }
+
+    /// `true` to exempt loopback clients from limits.
+    var exemptsLoopback: Bool { settings.exemptsLoopback }
 
     /// - Throws: `providerDisabled`.
     func require(provider: String) throws(SluiceError) {
@@ -83,8 +91,9 @@ package struct UserService: Sendable {
 
     /// Logs in with e-mail and password.
     ///
-    /// - Throws: `invalidPassword` for a wrong password and for an unknown e-mail, in the same time. Also `invalidEmail`, `userDisabled`,
-    ///   `TooManyAttempts`, and `tooManyRequests` if too many passwords wait for verification.
+    /// - Throws: `invalidPassword` for a wrong password and for an unknown e-mail, in the same time. `userNotConfirmed` for the password of
+    ///   a pending user. Also `invalidEmail`, `userDisabled`, `TooManyAttempts`, and `tooManyRequests` if too many passwords wait for
+    ///   verification.
     package func login(email: String, password: String, from address: String) async throws -> Tokens {
         let (account, hash) = try await verify(email: email, password: password, from: address)
         return try await login(account, .password(hash: hash))
@@ -100,12 +109,13 @@ package struct UserService: Sendable {
         var outcome = LoginThrottle.Outcome.undecided
         defer { throttle.end(attempt, outcome) }
         let found = isPossible ? try await directory.find(email: email) : nil
-        guard try await passwords.verify(password, hash: found?.passwordHash, of: attempt.line), let account = found,
-            let hash = account.passwordHash
-        else {
+        let waiting = isPossible && found == nil ? try await pending.find(pendingEmail: email) : nil
+        let stored = found?.passwordHash ?? waiting?.passwordHash
+        guard try await passwords.verify(password, hash: stored, of: attempt.line), let hash = stored else {
             outcome = .failed
             throw Self.wrongPassword
         }
+        guard let account = found else { throw SluiceError(.userNotConfirmed, "confirmation required") }
         // The password was correct, so the attempt is no guess, even if the user is disabled.
         outcome = .succeeded
         guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
@@ -261,7 +271,7 @@ package struct UserService: Sendable {
         email: String, password: String, customData: JSON = .object([]), line: String = "", isUnclaimed: Bool = false
     ) async throws -> UserAccount {
         let email = try EmailAddress(email).text
-        try Self.check(password: password)
+        try settings.passwords.check(password)
         try Self.check(customData)
         // Saves the costly hash in the usual case. `create` decides, as another registration may be faster.
         if try await directory.find(email: email) != nil { throw SluiceError(.nameInUse, "name already in use: \(email)") }
@@ -282,17 +292,11 @@ package struct UserService: Sendable {
         return try await directory.find(id: account.id) ?? account
     }
 
-    private static func check(password: String) throws(SluiceError) {
-        guard PasswordHasher.lengths.contains(password.count) else {
-            throw SluiceError(.badRequest, "password must be between 6 and 128 characters", fix: "Choose another password.")
-        }
-    }
-
     /// Returns the hash of a new password.
     ///
-    /// - Throws: `badRequest` for its length, `tooManyRequests`.
+    /// - Throws: `badRequest` if the app does not accept it, `tooManyRequests`.
     func hash(newPassword password: String, line: String) async throws(SluiceError) -> String {
-        try Self.check(password: password)
+        try settings.passwords.check(password)
         return try await passwords.hash(password, of: line)
     }
 
@@ -305,7 +309,7 @@ package struct UserService: Sendable {
         return try await add(account)
     }
 
-    private static func account(provider: String, email: String?, id: String) -> UserAccount {
+    static func account(provider: String, email: String?, id: String) -> UserAccount {
         UserAccount(
             id: id, email: email, provider: provider, identities: [["id": .string(email ?? id), "provider_type": .string(provider)]],
             data: email.map { ["email": .string($0)] } ?? .object([]))

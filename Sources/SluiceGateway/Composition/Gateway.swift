@@ -26,7 +26,7 @@ package struct Gateway: Sendable {
         package var appID: String
 
         /// Returns the URL of a port. An IPv6 address has brackets there.
-        fileprivate static func url(_ host: String, _ port: Int, isSecure: Bool = false) -> String {
+        static func url(_ host: String, _ port: Int, isSecure: Bool = false) -> String {
             "\(isSecure ? "https" : "http")://\(host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host):\(port)"
         }
     }

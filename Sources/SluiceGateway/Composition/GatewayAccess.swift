@@ -9,8 +9,8 @@ package struct GatewayAccess: Sendable {
     package let users: UserService
     /// The API keys that programs log in with.
     let keys: APIKeys
-    /// The tokens that set a new password.
-    let resets: PasswordResets
+    /// Registration, confirmation and new passwords.
+    let accounts: EmailAccounts
     /// The users of other issuers.
     let identities: IdentityLogins
     let functions: any AppFunctions
@@ -19,34 +19,53 @@ package struct GatewayAccess: Sendable {
     /// The changes of users since the gateway opened.
     let watch: UserWatch
 
-    /// - Parameter http: The way to other services; nil for a process that serves no logins.
+    /// The ways of accounts to other services. A process that serves no logins has none.
+    package struct Outside: Sendable {
+        var http: (any OutboundHTTP)?
+        var mail: AccountMail?
+        var functions: any AppFunctions = NoFunctions()
+
+        package static var none: Outside { Outside() }
+    }
+
     package static func open(
-        pool: PostgresPool, app: AppConfiguration, functions: any AppFunctions = NoFunctions(), isDevelopment: Bool,
-        passwordCost: PasswordHasher.Cost, http: (any OutboundHTTP)?, environment: any Environment, logger: Logger
+        pool: PostgresPool, app: AppConfiguration, isDevelopment: Bool, passwordCost: PasswordHasher.Cost,
+        outside: Outside, environment: any Environment, logger: Logger
     ) async throws -> GatewayAccess {
         let appKeys = try await AppKeys.open(pool, environment: environment)
         let tokens = AccessTokens(appID: app.appID, keys: appKeys.signing, environment: environment)
         try await PostgresError.translating { try await followCustomData(app, pool, logger) }
         let directory = PostgresUsers(pool: pool)
         let watch = try await UserWatch(UserChangeStore(pool: pool), environment: environment, logger: logger)
+        let pending = PendingUserStore(pool: pool)
         let providers = Set(app.users.providers.filter(\.isEnabled).map(\.type))
+        var settings = UserService.Settings(
+            providers: providers, refreshTokenLifetime: Int64(app.users.refreshTokenLifetime), exemptsLoopback: isDevelopment)
+        settings.passwords = try await policy(app.users.passwordLogin)
         let users = UserService(
-            directory: directory, tokens: tokens,
-            settings: .init(
-                providers: providers, refreshTokenLifetime: Int64(app.users.refreshTokenLifetime), exemptsLoopback: isDevelopment),
-            passwords: PasswordHasher(cost: passwordCost), creation: UserCreation(app.users.creationFunction, of: functions),
-            environment: environment,
-            changed: { _, _ in await watch.look() })
-        let tokenLogins = try await http.map {
+            directory: directory, pending: pending, tokens: tokens, settings: settings,
+            passwords: PasswordHasher(cost: passwordCost), creation: UserCreation(app.users.creationFunction, of: outside.functions),
+            environment: environment, changed: { _, _ in await watch.look() })
+        let tokenLogins = try await outside.http.map {
             TokenLoginBuilder(
-                secrets: app.secrets, variables: ProcessEnvironment(), http: $0, functions: functions, environment: environment,
+                secrets: app.secrets, variables: ProcessEnvironment(), http: $0, functions: outside.functions, environment: environment,
                 logger: logger)
         }?.build(app.users.providers)
         return GatewayAccess(
             users: users, keys: APIKeys(directory: APIKeyStore(pool: pool), users: users),
-            resets: PasswordResets(directory: PasswordResetStore(pool: pool), users: users),
-            identities: IdentityLogins(users: users, tokens: tokenLogins ?? TokenLogins(), logger: logger), functions: functions,
+            accounts: EmailAccounts(
+                app.users.passwordLogin, users: users, pending: pending, resets: PasswordResetStore(pool: pool), mail: outside.mail,
+                functions: outside.functions),
+            identities: IdentityLogins(users: users, tokens: tokenLogins ?? TokenLogins(), logger: logger), functions: outside.functions,
             authenticator: AccountAuthenticator(tokens: tokens, directory: directory), appKeys: appKeys, watch: watch)
+    }
+
+    /// Returns the policy, with the file of refused passwords. A thread of its own reads it.
+    private static func policy(_ login: PasswordLogin) async throws -> PasswordPolicy {
+        guard let path = login.refusedPasswords else { return PasswordPolicy(minimumLength: login.minimumLength) }
+        let reading = WorkQueue(label: "refused passwords", width: 1, waiting: 1)
+        let refused = try await reading.run { Result { () throws(SluiceError) in try RefusedPasswords.load(path) } }
+        return PasswordPolicy(minimumLength: login.minimumLength, refused: try refused.get())
     }
 
     /// Takes custom data from the app's collection if it names one, and from the admin API otherwise.

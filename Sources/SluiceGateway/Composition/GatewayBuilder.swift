@@ -71,11 +71,13 @@ struct GatewayBuilder {
     func build() async throws -> GatewayParts {
         let model = try await openModel()
         let rules = try await startRules(model)
+        let mail = try GatewayMail.open(configuration, metrics: outside.metrics, environment: environment, logger: logger)
         let functions = try WebhookFunctions.open(
             app, http: outside.http, metrics: outside.metrics, environment: environment, logger: logger)
+        noteMissing(functions)
         let access = try await GatewayAccess.open(
-            pool: pool, app: app, functions: functions, isDevelopment: configuration.isDevelopment,
-            passwordCost: configuration.passwordCost, http: outside.http, environment: environment, logger: logger)
+            pool: pool, app: app, isDevelopment: configuration.isDevelopment, passwordCost: configuration.passwordCost,
+            outside: .init(http: outside.http, mail: mail?.accounts, functions: functions), environment: environment, logger: logger)
         outside.metrics.show(outside.generations.missing)
         let quarantine = QuarantineKeeper(
             store: QuarantineStore(pool: pool), tables: model.tables, metrics: outside.metrics, logger: logger)
@@ -93,12 +95,22 @@ struct GatewayBuilder {
         let services =
             pipelineServices(delivery, publishing, sessions) + watchServices(model, publishing, quarantine, access)
             + cleaningServices(stores, publishing, letters) + kafkaServices(model, rules, ingest, letters) + events
+            + (mail.map { [$0.service] } ?? [])
         return GatewayParts(
             outside,
             .init(
                 schema: model.schema, access: access, readiness: readiness, watch: delivery.watch, quarantine: quarantine,
                 marker: delivery.marker),
             stores, sessionServices: sessions, services: services)
+    }
+
+    /// Logs the functions that logins need and that nothing runs.
+    private func noteMissing(_ functions: any AppFunctions) {
+        for name in app.users.passwordLogin.functions where !functions.canCall(name) {
+            logger.warning(
+                "A function that registration or a reset of passwords needs cannot be called.",
+                metadata: ["function": .string(name), "fix": "Name the service behind it in sluice.json."])
+        }
     }
 
     private func openModel() async throws -> Model {

@@ -95,9 +95,13 @@ struct GatewayServers: Sendable {
                 metrics: parts.metrics, environment: parts.sessionServices.environment, tracer: parts.telemetry.tracer))
         router.add(middleware: ErrorMiddleware(logger: logger))
         router.add(middleware: RequestLimitMiddleware(limiter: requests, onRefusal: onRefusal))
+        AccountPages(
+            accounts: parts.access.accounts, appID: configuration.app.appID, app: configuration.app.name
+        ).add(to: router)
+        // Behind the pages: a browser sends their forms without an origin, and only who has the secret of a link can send one.
         if let site { router.add(middleware: DevelopmentGuard(site: site)) }
         AuthRoutes(
-            users: parts.access.users, keys: parts.access.keys, resets: parts.access.resets, identities: parts.access.identities,
+            users: parts.access.users, keys: parts.access.keys, accounts: parts.access.accounts, identities: parts.access.identities,
             functions: parts.access.functions,
             settings: .init(
                 appID: configuration.app.appID, publicOrigin: configuration.network.publicOrigin, isSecure: configuration.network.tls != nil

@@ -55,6 +55,7 @@ struct AdminRoutes: Sendable {
     private func addAPI(to routes: RouterGroup<AdminContext>) {
         AdminUserRoutes(users: parts.access.users).add(to: routes)
         SigningKeyRoutes(store: parts.access.appKeys.store, keys: parts.access.appKeys.signing).add(to: routes)
+        AdminAccountRoutes(accounts: parts.access.accounts).add(to: routes)
         APIKeyRoutes(keys: parts.access.keys, users: parts.access.users).addAdmin(to: routes)
         AdminQuarantineRoutes(quarantine: parts.quarantine, audit: parts.audit).add(to: routes)
         AdminPluginRoute(generations: parts.generations).add(to: routes)

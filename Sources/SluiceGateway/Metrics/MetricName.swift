@@ -85,6 +85,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     case logins = "sluice_logins_total"
     case loginFailures = "sluice_login_failures_total"
     case loginsLimited = "sluice_logins_limited_total"
+    case mails = "sluice_mails_total"
     case adminRefused = "sluice_admin_refused_total"
 
     // Telemetry itself
@@ -111,7 +112,7 @@ package enum MetricName: String, CaseIterable, Sendable {
             .realmClientFailures, .realmPartitionRefusals:
             "sdk"
         case .netRefusals, .realmCloses: "reason"
-        case .uploads, .httpRequests: "result"
+        case .uploads, .httpRequests, .mails: "result"
         case .pluginCalls, .pluginSeconds, .pluginFailures: "hook"
         case .functionCalls, .functionFailures, .functionSeconds: "function"
         case .userEvents: "kind"
@@ -194,6 +195,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .httpSeconds: "Time of an HTTP request."
         case .logins: "Logins, by provider."
         case .loginFailures: "Logins rejected, by provider."
+        case .mails: "Mails to users, by result: sent, deferred, refused or dropped."
         case .adminRefused: "Requests to the admin port rejected for their token, by code."
         case .loginsLimited: "Logins and registrations rejected by a limit, by limit."
         case .spansExported: "Spans of traces that the collector accepted."

@@ -50,7 +50,7 @@ package struct AppChanges: Hashable, Sendable {
 
     private static func needsRestart(_ parts: [Substring]) -> Bool {
         let files = AppFiles.anyMain + [OperatorFile.name]
-        return ["auth", "functions", "sync", "triggers"].contains(parts.first) || files.contains(parts.joined(separator: "/"))
+        return ["auth", "functions", "mail", "sync", "triggers"].contains(parts.first) || files.contains(parts.joined(separator: "/"))
     }
 
     private static func isSameBesideFields(_ old: JSON, _ new: JSON) -> Bool {

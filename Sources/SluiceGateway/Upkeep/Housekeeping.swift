@@ -19,6 +19,7 @@ struct Housekeeping: Sendable {
         let audit: AuditLog
         let logins: LoginStore
         let events: UserEventStore
+        let pending: PendingUserStore
     }
 
     let stores: Stores
@@ -36,6 +37,7 @@ struct Housekeeping: Sendable {
                 while !Task.isCancelled, try await stores.realm.forget() == PostgresRealmClients.forgotten {}
             }
             await attempt("sluice.login") { try await stores.logins.prune(now: environment.wallMilliseconds()) }
+            await attempt("sluice.pending_user") { try await stores.pending.prune(now: environment.wallMilliseconds()) }
             await prune("sluice.ingest_rejected", Limits.keptRefusals) { try await stores.letters.prune(keeping: $0, untold: !hasTopic) }
             await prune("sluice.rejected_write", Limits.keptRefusals) { try await stores.writes.prune(keeping: $0) }
             await prune("sluice.admin_audit", Limits.auditEntries) { try await stores.audit.prune(keeping: $0) }

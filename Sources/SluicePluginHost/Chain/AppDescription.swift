@@ -36,12 +36,13 @@ package enum AppDescription {
     }
 
     /// Returns the directory without the files that plugins must not see.
-    /// These are the login settings with the providers' secrets, the operator's settings, the other plugins' configurations, and the app's
-    /// secrets.
+    /// These are the login settings with the providers' secrets, the operator's settings, the texts of mails, the other plugins'
+    /// configurations, and the app's secrets.
     private static func directory(_ directory: JSON, withSecrets: Bool) -> JSON {
         .object(
             (directory.members ?? []).filter { file in
-                !file.key.hasPrefix("auth/") && !["plugins.json", "sluice.json"].contains(file.key) && (withSecrets || file.key != secrets)
+                !["auth/", "mail/"].contains(where: file.key.hasPrefix) && !["plugins.json", "sluice.json"].contains(file.key)
+                    && (withSecrets || file.key != secrets)
             })
     }
 

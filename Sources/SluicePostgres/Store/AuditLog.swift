@@ -107,6 +107,7 @@ package struct AuditLog: Sendable {
 /// The object of a change, as the audit log shows it before and after.
 enum AuditSubject: Sendable {
     case user(String)
+    case pendingUser(String)
     case apiKey(String)
     /// All logins of a user.
     case logins(String)
@@ -114,6 +115,7 @@ enum AuditSubject: Sendable {
     var text: String {
         switch self {
         case .user(let id): "user \(id)"
+        case .pendingUser(let id): "pending user \(id)"
         case .apiKey(let id): "API key \(id)"
         case .logins(let user): "logins of user \(user)"
         }
@@ -125,6 +127,9 @@ enum AuditSubject: Sendable {
         case .user(let id):
             try session.query(
                 "SELECT to_jsonb(u) - 'password_hash' FROM sluice.user_account u WHERE id = $1 FOR UPDATE", [.text(id)])[0, 0]
+        case .pendingUser(let id):
+            try session.query(
+                "SELECT to_jsonb(u) - 'password_hash' FROM sluice.pending_user u WHERE id = $1 FOR UPDATE", [.text(id)])[0, 0]
         case .apiKey(let id):
             try session.query("SELECT to_jsonb(k) - 'hash' FROM sluice.api_key k WHERE id = $1 FOR UPDATE", [.text(id)])[0, 0]
         case .logins(let user):

@@ -49,7 +49,8 @@ package enum CompanionSchema {
         DROP FUNCTION sluice.note_user_changes(text[], text[]);
         \(userChangeFunctions)
         """,
-        // 2 to 3: identities have a table, in which each has one user. Signing keys rotate, and may be encrypted. Users have events.
+        // 2 to 3: identities have a table, in which each has one user. Signing keys rotate, and may be encrypted. Users have events, and may be
+        // pending. All present ones are confirmed.
         """
         ALTER TABLE sluice.signing_key ADD COLUMN id text COLLATE "C" NOT NULL DEFAULT '',
             ADD COLUMN sealed boolean NOT NULL DEFAULT false, DROP CONSTRAINT signing_key_pkey, ADD PRIMARY KEY (name, id);
@@ -59,6 +60,7 @@ package enum CompanionSchema {
         INSERT INTO sluice.identity (provider, id, user_id)
             SELECT i->>'provider_type', i->>'id', u.id FROM sluice.user_account u, jsonb_array_elements(identities) i
             WHERE i->>'provider_type' IS NOT NULL AND i->>'id' IS NOT NULL ON CONFLICT DO NOTHING;
+        \(pendingUser)
         \(UserEventTables.definition)
         """,
     ]
@@ -67,7 +69,8 @@ package enum CompanionSchema {
     static let lock: Int64 = 0x736C_7569_6365
 
     private static let tables = [
-        core, users, identity, passwordReset, ingest, appSchema, userChange, timePartitions, ingestRequest, login, userChangeFunctions,
+        core, users, identity, pendingUser, passwordReset, ingest, appSchema, userChange, timePartitions, ingestRequest, login,
+        userChangeFunctions,
         deadLetterTurn,
         publishedTable, ingestAnswer, adminAudit, realmFile, UserEventTables.definition,
     ].joined()
@@ -174,6 +177,28 @@ package enum CompanionSchema {
             hash bytea NOT NULL, created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL
         );
         CREATE INDEX IF NOT EXISTS password_reset_user ON sluice.password_reset (user_id);
+
+        """
+
+    /// The users whose e-mail addresses are not confirmed, and the tokens that confirm them.
+    ///
+    /// - `confirmation.password_hash`: the password of the registration that the token belongs to. `pending_user` has the newest one.
+    private static let pendingUser = """
+        CREATE TABLE sluice.pending_user (
+            id text COLLATE "C" PRIMARY KEY, email text COLLATE "C" NOT NULL UNIQUE, password_hash text NOT NULL,
+            created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL
+        );
+        CREATE TABLE sluice.confirmation (
+            id text COLLATE "C" PRIMARY KEY, user_id text COLLATE "C" NOT NULL REFERENCES sluice.pending_user ON DELETE CASCADE,
+            hash bytea NOT NULL, password_hash text NOT NULL, expires_at timestamptz NOT NULL
+        );
+        CREATE INDEX confirmation_user ON sluice.confirmation (user_id);
+        CREATE FUNCTION sluice.users_created() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            DELETE FROM sluice.pending_user p USING new_users n WHERE p.email = n.email;
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER created AFTER INSERT ON sluice.user_account REFERENCING NEW TABLE AS new_users
+            FOR EACH STATEMENT EXECUTE FUNCTION sluice.users_created();
 
         """
 

@@ -110,11 +110,7 @@ package struct LoginStore: Sendable {
     @discardableResult
     package func prune(now: Int64) async throws -> Int {
         try await pool.perform { session in
-            try ["login", "password_reset"].reduce(0) { count, table in
-                count
-                    + (try session.execute(
-                        "DELETE FROM sluice.\(table) WHERE expires_at <= to_timestamp($1::bigint / 1000.0)", [.int(now)]))
-            }
+            try ["login", "password_reset"].reduce(0) { count, table in count + (try Expiry.delete(from: table, now: now, session)) }
         }
     }
 }

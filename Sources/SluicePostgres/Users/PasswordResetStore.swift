@@ -1,5 +1,5 @@
 import SluiceCore
-import SluicePorts
+package import SluicePorts
 
 /// Tokens with which users set a new password (`sluice.password_reset`).
 package struct PasswordResetStore: PasswordResetDirectory {
@@ -21,6 +21,23 @@ package struct PasswordResetStore: PasswordResetDirectory {
             try session.execute("UPDATE sluice.user_account SET password_hash = $2 WHERE id = $1", [.text(user), .text(password)])
             try session.execute("DELETE FROM sluice.password_reset WHERE user_id = $1", [.text(user)])
             return true
+        }
+    }
+
+    package func add(_ token: LinkToken, email: String) async throws -> String? {
+        try await pool.perform { session in
+            try session.query(
+                """
+                INSERT INTO sluice.password_reset (id, user_id, hash, expires_at)
+                SELECT $1, id, $2, to_timestamp($3::bigint / 1000.0) FROM sluice.user_account WHERE email = $4 AND NOT disabled
+                RETURNING user_id
+                """, [.text(token.id), .bytes(token.hash), .int(token.expires), .text(email)])[0, 0]
+        }
+    }
+
+    package func remove(resetToken id: String) async throws {
+        try await pool.perform { session in
+            _ = try session.execute("DELETE FROM sluice.password_reset WHERE id = $1", [.text(id)])
         }
     }
 

@@ -23,6 +23,7 @@ package struct PostgresUsers: UserDirectory {
     package func link(_ link: IdentityLink, to id: String) async throws { try await users.link(link, to: id) }
     package func unlink(_ identity: UserIdentityKey, from id: String) async throws { try await users.unlink(identity, from: id) }
     package func setDisabled(id: String, _ isDisabled: Bool) async throws { try await users.setDisabled(id: id, isDisabled) }
+    package func setPassword(id: String, _ hash: String) async throws { try await users.setPassword(id: id, hash) }
     package func delete(id: String) async throws { try await users.delete(id: id) }
 
     package func find(id: String, login: String) async throws -> (account: UserAccount, isLoggedIn: Bool)? {

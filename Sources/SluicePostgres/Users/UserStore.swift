@@ -13,18 +13,20 @@ package struct UserStore: Sendable {
     ///
     /// - Throws: `nameInUse` if the e-mail address or the id is taken; `identityInUse`.
     package func create(_ user: UserAccount) async throws {
-        try await pool.change(.user(user.id)) { session in
-            let created = try Self.requiringOwner {
-                try session.execute(
-                    "INSERT INTO sluice.user_account (\(Self.columns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
-                    [
-                        .text(user.id), .optional(user.email), .optional(user.passwordHash), .text(user.provider),
-                        .text(user.identities.text), .text(user.data.text), .text(user.customData.text), .bool(user.isDisabled),
-                        .bool(user.isUnclaimed),
-                    ], cached: true)
-            }
-            if created == 0 { throw SluiceError(.nameInUse, "The name \(user.email ?? user.id) is in use.") }
+        try await pool.change(.user(user.id)) { session in try Self.insert(user, session) }
+    }
+
+    static func insert(_ user: UserAccount, _ session: PostgresSession) throws {
+        let created = try requiringOwner {
+            try session.execute(
+                "INSERT INTO sluice.user_account (\(columns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
+                [
+                    .text(user.id), .optional(user.email), .optional(user.passwordHash), .text(user.provider),
+                    .text(user.identities.text), .text(user.data.text), .text(user.customData.text), .bool(user.isDisabled),
+                    .bool(user.isUnclaimed),
+                ], cached: true)
         }
+        if created == 0 { throw SluiceError(.nameInUse, "The name \(user.email ?? user.id) is in use.") }
     }
 
     package func find(id: String) async throws -> UserAccount? { try await find("id = $1", [.text(id)]) }
@@ -79,6 +81,9 @@ package struct UserStore: Sendable {
 
     /// Disables or enables an account. Disabling ends the user's logins; enabling does not restore them.
     package func setDisabled(id: String, _ isDisabled: Bool) async throws { try await set("disabled", .bool(isDisabled), of: id) }
+
+    /// Sets the hash of the password. Another password ends the user's logins.
+    package func setPassword(id: String, _ hash: String) async throws { try await set("password_hash", .text(hash), of: id) }
 
     /// Deletes the account, its logins and its API keys. The user's objects remain.
     package func delete(id: String) async throws {

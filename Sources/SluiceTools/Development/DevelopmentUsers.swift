@@ -27,7 +27,7 @@ enum DevelopmentUsers {
 
     private static func prepare(_ pool: PostgresPool, _ conninfo: String, _ app: AppConfiguration) async throws -> [User] {
         let access = try await GatewayAccess.open(
-            pool: pool, app: app, isDevelopment: true, passwordCost: .stored, http: nil, environment: SystemEnvironment(),
+            pool: pool, app: app, isDevelopment: true, passwordCost: .stored, outside: .none, environment: SystemEnvironment(),
             logger: ProcessLogger.make())
         var users: [User] = []
         for email in emails {

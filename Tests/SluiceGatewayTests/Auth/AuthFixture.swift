@@ -119,6 +119,11 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirect
         if isDisabled { try await endLogins(of: id) }
     }
 
+    func setPassword(id: String, _ hash: String) async throws {
+        try change(id) { $0.passwordHash = hash }
+        try await endLogins(of: id)
+    }
+
     func delete(id: String) async throws {
         try change(id) { _ in }
         state.withLock { state in
@@ -130,6 +135,14 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirect
     func addReset(_ id: String, hash: [UInt8], user: String, expires: Int64) {
         state.withLock { $0.resets[id] = Reset(user: user, hash: hash, expires: expires) }
     }
+
+    func add(_ token: LinkToken, email: String) async throws -> String? {
+        guard let account = try await find(email: email), !account.isDisabled else { return nil }
+        addReset(token.id, hash: token.hash, user: account.id, expires: token.expires)
+        return account.id
+    }
+
+    func remove(resetToken id: String) async throws { state.withLock { $0.resets[id] = nil } }
 
     func user(resetToken id: String, hash: [UInt8], now: Int64) async throws -> String? {
         try requireService()
@@ -247,7 +260,18 @@ final class StillEnvironment: SluiceCore.Environment {
 
 /// Everything of authentication, without a socket.
 struct AuthFixture {
+    /// What an app does with mails and functions.
+    struct Accounts {
+        var login = PasswordLogin()
+        var hasMail = false
+        var functions: any AppFunctions = NoFunctions()
+        var passwords = PasswordPolicy()
+    }
+
     let directory = MemoryDirectory()
+    let pending: MemoryPendingUsers
+    let mailer = MemoryMailer()
+    let accounts: EmailAccounts
     let environment = StillEnvironment()
     let users: UserService
     let changes = Shared<[String]>([])
@@ -260,20 +284,26 @@ struct AuthFixture {
 
     init(
         providers: Set<String> = ["anon-user", "local-userpass", "api-key"], issuers: [String: TokenLogins.Provider] = [:],
-        publicURL: String? = nil, exemptsLoopback: Bool = false, functions: any AppFunctions = NoFunctions()
+        publicURL: String? = nil, exemptsLoopback: Bool = false, functions: any AppFunctions = NoFunctions(),
+        _ app: Accounts = Accounts()
     ) async throws {
         let tokenLogins = TokenLogins(issuers)
         let providers = providers.union(issuers.keys)
         let tokens = try await AccessTokens(appID: "shop", key: Self.key, environment: environment)
+        pending = MemoryPendingUsers(directory)
+        var settings = UserService.Settings(providers: providers, exemptsLoopback: exemptsLoopback)
+        settings.passwords = app.passwords
         users = UserService(
-            directory: directory, tokens: tokens, settings: .init(providers: providers, exemptsLoopback: exemptsLoopback),
+            directory: directory, pending: pending, tokens: tokens, settings: settings,
             passwords: PasswordHasher(cost: Self.cost),
             environment: environment, changed: { [changes] user, change in changes.append("\(user) \(change)") })
         let router = Router(context: TestContext.self)
         router.add(middleware: ErrorMiddleware())
+        accounts = EmailAccounts(
+            app.login, users: users, pending: pending, resets: directory, mail: app.hasMail ? mailer.mail : nil, functions: app.functions)
         let keys = APIKeys(directory: directory, users: users)
         AuthRoutes(
-            users: users, keys: keys, resets: PasswordResets(directory: directory, users: users),
+            users: users, keys: keys, accounts: accounts,
             identities: IdentityLogins(users: users, tokens: tokenLogins, logger: Logger(label: "auth")),
             functions: functions,
             settings: .init(appID: "shop", publicOrigin: try publicURL.map { try ServerOrigin(url: $0) }),
@@ -282,6 +312,8 @@ struct AuthFixture {
         APIKeyRoutes(keys: keys, users: users).add(to: router)
         APIKeyRoutes(keys: keys, users: users).addAdmin(to: router.group("admin"))
         AdminUserRoutes(users: users).add(to: router.group("admin"))
+        AdminAccountRoutes(accounts: accounts).add(to: router.group("admin"))
+        AccountPages(accounts: accounts, appID: "shop", app: "The Shop").add(to: router)
         responder = router.buildResponder()
     }
 
@@ -296,6 +328,15 @@ struct AuthFixture {
         _ method: HTTPRequest.Method, _ path: String, text body: String, token: String? = nil, from address: String = "10.0.0.1",
         host: String? = "gateway:9090", forwarded: ForwardedOrigin = .none
     ) async throws -> (status: Int, json: JSON, headers: HTTPFields) {
+        let answer = try await text(method, path, body, token: token, from: address, host: host, forwarded: forwarded)
+        return (answer.status, answer.text.isEmpty ? .null : try JSON.parse(answer.text), answer.headers)
+    }
+
+    /// An answer that may be a page.
+    func text(
+        _ method: HTTPRequest.Method, _ path: String, _ body: String = "", token: String? = nil, from address: String = "10.0.0.1",
+        host: String? = "gateway:9090", forwarded: ForwardedOrigin = .none
+    ) async throws -> (status: Int, text: String, headers: HTTPFields) {
         var head = HTTPRequest(method: method, scheme: "http", authority: host, path: path)
         if let token { head.headerFields[.authorization] = "Bearer \(token)" }
         let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(string: body)))
@@ -303,8 +344,7 @@ struct AuthFixture {
         let response = try await responder.respond(to: request, context: context)
         let collector = Collector()
         try await response.body.write(collector)
-        let text = collector.text
-        return (response.status.code, text.isEmpty ? .null : try JSON.parse(text), response.headers)
+        return (response.status.code, collector.text, response.headers)
     }
 
     /// Logs in by e-mail; nil when it is refused.

@@ -55,8 +55,7 @@ struct UserCredentials {
             .init("expires", .int(reset.expires / 1_000)),
         ]
         if let page {
-            let mark = page.contains("?") ? "&" : "?"
-            members.append(.init("link", .string("\(page)\(mark)token=\(reset.token)&tokenId=\(reset.id)")))
+            members.append(.init("link", .string(AccountLink.url(page, token: reset.token, id: reset.id))))
         }
         file.add("password", user, members)
     }

@@ -1,0 +1,145 @@
+import Foundation
+import GatewayTestSupport
+import Logging
+import MailTestSupport
+import SluiceCore
+import SluiceGateway
+import SluiceSDK
+import SluiceValues
+import TestSupport
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// A gateway that sends mails through a real SMTP server, and an app that uses it by the SDK.
+@Suite(.timeLimit(.minutes(3))) struct `A gateway with a mail server` {
+    private static func files(_ server: TestMailServer, config: String) -> [String: String] {
+        let url = "smtp://localhost:\(server.port)"
+        return ShopApp.files.merging([
+            "auth/providers.json": #"{"local-userpass": {"type": "local-userpass", "disabled": false, "config": {\#(config)}}}"#,
+            "secrets.json": #"{"smtp": "pass word"}"#,
+            "sluice.json": """
+            {"mail": {"url": "\(url)", "user": "shop", "password": "smtp", "from": "shop@example.com", "ca_file": "\(server.certificate)"}}
+            """,
+        ]) { $1 }
+    }
+
+    private static func with(
+        config: String, logger: Logging.Logger? = nil,
+        _ body: @escaping @Sendable (RunningGateway, TestMailServer, App) async throws -> Void
+    ) async throws {
+        var options = TestMailServer.Options()
+        (options.credentials, options.hasTLS) = (("shop", "pass word"), true)
+        try await TestMailServer.with(options) { server in
+            try await RunningGateway.deploy { deployment in
+                try await deployment.run(files(server, config: config), logger: logger) { gateway in
+                    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("mail-app-\(UUID().uuidString)")
+                    defer { try? FileManager.default.removeItem(at: folder) }
+                    try await body(
+                        gateway, server,
+                        App(id: gateway.app, configuration: AppConfiguration(baseURL: gateway.url, storageDirectory: folder)))
+                }
+            }
+        }
+    }
+
+    /// The URL in a mail, and its token.
+    private static func link(_ mail: TestMailServer.Received) throws -> (url: URL, token: String, id: String) {
+        let line = try #require(mail.text.split(separator: "\n").first { $0.contains("?token=") }, "\(mail.text)")
+        let items = try #require(URLComponents(string: String(line))?.queryItems)
+        return (
+            try #require(URL(string: String(line))), try #require(items.first { $0.name == "token" }?.value),
+            try #require(items.first { $0.name == "tokenId" }?.value)
+        )
+    }
+
+    /// Sends a request as a browser does.
+    private static func browse(_ url: URL, form: String? = nil) async throws -> (status: Int, text: String) {
+        var request = URLRequest(url: url)
+        if let form {
+            request.httpMethod = "POST"
+            request.httpBody = Data(form.utf8)
+            request.setValue("application/x-www-form-urlencoded", forHTTPHeaderField: "Content-Type")
+            request.setValue("null", forHTTPHeaderField: "Origin")
+        }
+        let (data, response) = try await URLSession.shared.data(for: request)
+        return ((response as? HTTPURLResponse)?.statusCode ?? 0, String(decoding: data, as: UTF8.self))
+    }
+
+    @Test func `registers, confirms, logs in, forgets and sets a new password`() async throws {
+        try await Self.with(config: #""autoConfirm": false, "confirmEmailSubject": "Welcome!""#) { gateway, server, app in
+            let ann = "ann@example.com"
+            try await app.emailPasswordAuth.registerUser(email: ann, password: "secret-1")
+            let early = await #expect(throws: AppError.self) {
+                try await app.login(credentials: .emailPassword(email: ann, password: "secret-1"))
+            }
+            #expect(early?.code == .authError && early?.message.contains("confirmation required") == true)
+            let mail = try #require(try await server.mails(1).first)
+            #expect(mail.to == [ann] && mail.tls && mail.authenticated && mail.headers["Subject"] == "Welcome!")
+            let link = try Self.link(mail)
+            #expect(link.url.absoluteString.hasPrefix("\(gateway.url)/api/client/v2.0/app/shop/pages/confirm?token="))
+            let form = try await Self.browse(link.url)
+            #expect(form.status == 200 && form.text.contains("Confirm the address"))
+            let page = try #require(URL(string: "confirm", relativeTo: link.url))
+            let confirmed = try await Self.browse(page, form: "token=\(link.token)&tokenId=\(link.id)")
+            #expect(confirmed.status == 200 && confirmed.text.contains("Your e-mail address is confirmed"))
+            let user = try await app.login(credentials: .emailPassword(email: ann, password: "secret-1"))
+            let login = try await gateway.login(ann, password: "secret-1").json
+
+            try await app.emailPasswordAuth.sendResetPasswordEmail(ann)
+            let reset = try Self.link(try #require(try await server.mails(2).last))
+            #expect(try await Self.browse(reset.url).text.contains("New password"))
+            let resetPage = try #require(URL(string: "reset", relativeTo: reset.url))
+            let set = try await Self.browse(
+                resetPage, form: "token=\(reset.token)&tokenId=\(reset.id)&password=secret-2&again=secret-2")
+            #expect(set.status == 200 && set.text.contains("Your password is set"))
+            let old = await #expect(throws: AppError.self) {
+                try await app.login(credentials: .emailPassword(email: ann, password: "secret-1"))
+            }
+            #expect(old?.code == .invalidPassword)
+            let ended = try await gateway.request("POST", "/api/client/v2.0/auth/session", token: login["refresh_token"]?.string)
+            #expect(ended.status == 401 && ended.json["error_code"] == "InvalidSession")
+            #expect(try await app.login(credentials: .emailPassword(email: ann, password: "secret-2")).id == user.id)
+            try await gateway.untilMetric(#"sluice_mails_total{result="sent"}"#, is: 2)
+        }
+    }
+
+    @Test func `says at its start that links need a public address, and that a function has no service`() async throws {
+        let log = LinesOfLog()
+        let config = #""autoConfirm": false, "runResetFunction": true, "resetFunctionName": "setAnew""#
+        try await Self.with(config: config, logger: Logging.Logger(label: "test") { _ in log }) { gateway, _, app in
+            await log.wait(for: "Links in mails lead to the address of the client port", about: gateway.url)
+            await log.wait(for: "cannot be called", about: "setAnew")
+            try await app.emailPasswordAuth.registerUser(email: "ann@example.com", password: "secret-1")
+            let error = await #expect(throws: AppError.self) { try await app.emailPasswordAuth.sendResetPasswordEmail("ann@example.com") }
+            #expect(error?.code == .notCallable)
+        }
+    }
+
+    @Test func `sends links to the app's own pages, whose tokens the SDK uses`() async throws {
+        let pages = #""emailConfirmationUrl": "https://shop.example.com/confirm", "resetPasswordUrl": "https://shop.example.com/reset""#
+        try await Self.with(config: pages) { gateway, server, app in
+            let (ann, auth) = ("ann@example.com", app.emailPasswordAuth)
+            try await auth.registerUser(email: ann, password: "secret-1")
+            try await auth.resendConfirmationEmail(ann)
+            try await auth.resendConfirmationEmail("nobody@example.com")
+            let links = try await server.mails(2).map(Self.link)
+            #expect(links.allSatisfy { $0.url.absoluteString.hasPrefix("https://shop.example.com/confirm?token=") })
+            let pending = try await gateway.request("GET", "/admin/v1/pending_users", admin: true).json
+            #expect(pending["users"]?.array?.count == 1 && pending["users"]?.array?.first?["email"] == .string(ann))
+            try await auth.confirmUser(links[1].token, tokenId: links[1].id)
+            let again = await #expect(throws: AppError.self) { try await auth.confirmUser(links[0].token, tokenId: links[0].id) }
+            #expect(again?.httpStatusCode == 400)
+            let confirmed = await #expect(throws: AppError.self) { try await auth.resendConfirmationEmail(ann) }
+            #expect(confirmed?.code == .userAlreadyConfirmed)
+            let custom = await #expect(throws: AppError.self) { try await auth.retryCustomConfirmation(ann) }
+            #expect(custom?.code == .notCallable)
+            try await auth.sendResetPasswordEmail(ann)
+            let reset = try Self.link(try #require(try await server.mails(3).last))
+            try await auth.resetPassword(to: "secret-2", token: reset.token, tokenId: reset.id)
+            _ = try await app.login(credentials: .emailPassword(email: ann, password: "secret-2"))
+        }
+    }
+}
