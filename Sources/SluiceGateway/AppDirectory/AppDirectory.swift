@@ -124,7 +124,7 @@ package enum AppDirectory {
         case .unserved, .source: true
         case .read:
             parts[0] == "functions" || parts[0] == "triggers" || parts[0] == "services" && parts.count == 3 && parts[2] == "config.json"
-        case .foreign, .misspelt: false
+        case .foreign, .misspelt, .template: false
         }
     }
 

@@ -1,7 +1,7 @@
 package import Logging
 package import SluiceCore
-package import SluiceIdentity
-package import SluicePorts
+import SluiceIdentity
+import SluicePorts
 package import SluicePostgres
 
 /// The authentication of a gateway: accounts, tokens, API keys, and the watch for changed users.
