@@ -80,6 +80,7 @@ let package = Package(
     ],
     targets: [
         .systemLibrary(name: "CIsal", path: "Shared/CIsal", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
+        .systemLibrary(name: "CCurl", path: "Shared/CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CLibPQ", path: "Shared/CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CRdKafka", path: "Shared/CRdKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
         .systemLibrary(name: "CZlib", path: "Shared/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
@@ -111,6 +112,7 @@ let package = Package(
                 + of("swift-nio", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket", "NIOFoundationCompat")
                 + of("swift-nio-ssl", "NIOSSL") + of("swift-nio-extras", "NIOHTTPTypesHTTP1") + of("swift-http-types", "HTTPTypes")
                 + of("hummingbird", "Hummingbird", "HummingbirdCore") + of("swift-service-lifecycle", "ServiceLifecycle")),
+        shared("SluiceMail", ["SluiceValues", "SluiceCore", "SluicePorts", "CCurl"] + log, settings: adapter),
         shared(
             "SluiceTracing",
             ["SluiceValues", "SluiceCore"] + log + of("swift-nio", "NIOCore", "NIOHTTP1") + of("async-http-client", "AsyncHTTPClient")
@@ -142,7 +144,7 @@ let package = Package(
             [
                 "SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceWire", "SluiceMatch", "SluicePorts",
                 "SluiceCompression", "SluicePipeline", "SluiceRealm", "SluiceRealmBridge", "SluiceIdentity", "SluicePostgres",
-                "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost", "SluiceNet", "SluiceTracing",
+                "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost", "SluiceNet", "SluiceTracing", "SluiceMail",
             ] + log
                 + of("hummingbird", "Hummingbird") + of("swift-http-types", "HTTPTypes") + of("swift-nio", "NIOCore")
                 + of("swift-service-lifecycle", "ServiceLifecycle") + of("jwt-kit", "JWTKit")
