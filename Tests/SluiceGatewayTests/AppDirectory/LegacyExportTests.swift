@@ -262,6 +262,6 @@ struct LegacyExportTests {
                 $0.file == "auth/custom_user_data.json" && $0.kind == .missing && $0.message.contains("'collection_name'")
             }, "\(app.notes)")
         #expect(app.notes.contains { $0.message.contains("'push-thing' is not a login provider") }, "\(app.notes)")
-        #expect(app.notes.contains { $0.message.contains("The provider custom-function is not supported") && $0.line == 1 }, "\(app.notes)")
+        #expect(app.notes.contains { $0.message.contains("'config.authFunctionName' is missing") && $0.line == 1 }, "\(app.notes)")
     }
 }

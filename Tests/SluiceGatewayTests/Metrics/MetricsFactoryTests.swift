@@ -150,6 +150,7 @@ import Testing
         "sluice_plugin_restarts_total counter",
         "sluice_rule_generation gauge",
         "sluice_rules_refused_total counter",
+        "sluice_user_event_lag_seconds gauge",
         "sluice_trace_spans_exported_total counter",
         "sluice_trace_spans_dropped_total counter",
         "sluice_library_metrics_refused_total counter",

@@ -7,10 +7,9 @@ struct MetricsTests {
             #expect(name.rawValue.hasPrefix("sluice_"))
             #expect(name.rawValue.utf8.allSatisfy { $0 == 95 || (97...122).contains($0) })
             #expect(name.help.hasSuffix("."))
-            // A gauge of seconds is a time of the clock or the lag.
-            let isTime = name.rawValue.hasSuffix("_timestamp_seconds")
-            #expect(
-                (name.kind == .histogram) == (name.rawValue.hasSuffix("_seconds") && !isTime && name != .watermarkLag), "\(name.rawValue)")
+            // A gauge of seconds is a time of the clock or a lag.
+            let isGauge = ["_timestamp_seconds", "_lag_seconds"].contains { name.rawValue.hasSuffix($0) }
+            #expect((name.kind == .histogram) == (name.rawValue.hasSuffix("_seconds") && !isGauge), "\(name.rawValue)")
         }
     }
 
