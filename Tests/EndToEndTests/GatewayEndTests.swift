@@ -10,7 +10,7 @@ import Testing
 /// Gateways end by SIGTERM and come back while devices upload.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct GatewayEndTests {
     @Test func `nothing that a device uploads is lost or repeated while its gateway ends, which exits with 0`() async throws {
-        try await IngestField.with(nil) { field in
+        try await IngestField.with(nil, grace: 15) { field in
             _ = try await field.gateways.query(FlightDesk.insert(0...2))
             let agents = [try await GateAgent(1, of: field), try await GateAgent(2, of: field)]
             let (pace, faults, gateways) = (Pace(), 4, field.gateways)

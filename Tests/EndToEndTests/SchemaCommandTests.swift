@@ -35,14 +35,14 @@ import Testing
             #expect(first.code == .exit(0) && first.out.contains(#"CREATE TABLE "public"."planes""#), "\(first)")
             let applied = try await Self.run(["schema", "apply"], app, conninfo)
             #expect(applied.code == .exit(0) && applied.err.contains("version 1 now"), "\(applied)")
-            let functions = app + "/functions"
-            try FileManager.default.createDirectory(atPath: functions, withIntermediateDirectories: true)
-            try "[]".write(toFile: functions + "/config.json", atomically: true, encoding: .utf8)
+            let hosting = app + "/hosting"
+            try FileManager.default.createDirectory(atPath: hosting, withIntermediateDirectories: true)
+            try "[]".write(toFile: hosting + "/metadata.json", atomically: true, encoding: .utf8)
             let none = try await Self.run(["schema", "diff"], app, conninfo)
             #expect(none.code == .exit(0) && none.out.hasSuffix("-- Nothing changes."), "\(none)")
             // What has no effect here is said, and is no part of the SQL.
-            #expect(none.err == "sluice: functions/ has no effect here.\n" && !none.out.contains("functions/"), "\(none)")
-            try FileManager.default.removeItem(atPath: functions)
+            #expect(none.err == "sluice: hosting/ has no effect here.\n" && !none.out.contains("hosting/"), "\(none)")
+            try FileManager.default.removeItem(atPath: hosting)
             let path = app + "/data_sources/postgres/public/planes/schema.json"
             let text = try String(contentsOfFile: path, encoding: .utf8)
             let more = text.replacingOccurrences(

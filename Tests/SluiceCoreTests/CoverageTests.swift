@@ -36,6 +36,8 @@ import Testing
         .postgresSetting: ("SluicePostgresTests", "it needs a server with other settings, and all tests have one server"),
         .logNotAuthorized: ("SluiceKafkaTests", "it needs brokers with access lists, and the tests' broker has none"),
         .slotLost: ("SluicePostgresTests", "it needs a server that drops its log, and all tests have one server"),
+        .mailFailed: ("SluiceMailTests", "the gateway writes no subject that a mail cannot have"),
+        .serverKeyMismatch: ("SluiceSyncTests", "it needs a server with TLS and another key, of which the transport has one"),
         .replicaCorrupt: ("SluiceReplicaTests", "it needs a damaged file, which is tried byte by byte there"),
         .replicaVersion: ("SluiceReplicaTests", "it needs a file of another release"),
         .deviceFull: ("SluiceReplicaTests", "it needs a process whose files may not grow"),

@@ -5,6 +5,17 @@ import JWTKit
 struct IdentityProvider {
     let key: String
 
+    /// The provider in the app directory, as App Services exported it.
+    static var settings: [String: Any] {
+        [
+            "custom-token": [
+                "name": "custom-token", "type": "custom-token", "disabled": false,
+                "config": ["audience": "airport-ops", "signingAlgorithm": "HS256", "useJWKURI": false] as [String: Any],
+                "secret_config": ["signingKeys": ["identity-provider"]],
+            ] as [String: Any]
+        ]
+    }
+
     private struct Claims: JWTPayload {
         var sub: SubjectClaim
         var aud: AudienceClaim

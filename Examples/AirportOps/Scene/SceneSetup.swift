@@ -36,10 +36,17 @@ public struct SceneSetup: Sendable {
         guard text.contains("\"airport-ops\"") else { throw SceneFailure("\(app)/realm_config.json does not name the app airport-ops.") }
         try text.replacingOccurrences(of: "\"airport-ops\"", with: "\"\(appID)\"").write(toFile: main, atomically: true, encoding: .utf8)
         identityKey = UUID().uuidString + UUID().uuidString
-        try JSONSerialization.data(withJSONObject: ["identity-provider": identityKey])
-            .write(to: URL(fileURLWithPath: "\(self.app)/secrets.json"))
+        try Self.add(IdentityProvider.settings, to: "\(self.app)/auth/providers.json")
+        try Self.add(["identity-provider": identityKey], to: "\(self.app)/secrets.json")
         self.data = data
         self.workspace = workspace
+    }
+
+    /// Adds members to an object in a file. A missing file is an empty object.
+    private static func add(_ members: [String: Any], to path: String) throws {
+        let file = URL(fileURLWithPath: path)
+        let old = try (try? Data(contentsOf: file)).map { try JSONSerialization.jsonObject(with: $0) } as? [String: Any] ?? [:]
+        try JSONSerialization.data(withJSONObject: old.merging(members) { $1 }, options: .prettyPrinted).write(to: file)
     }
 
     var logPath: String { "\(workspace)/gateway.log" }

@@ -112,6 +112,7 @@ package struct Registrations: Sendable {
         account.passwordHash = user.passwordHash
         // The user may link the e-mail to an account that is older.
         account.isUnclaimed = true
+        try await users.permit(account)
         guard try await pending.confirm(account, token: token) else { throw PasswordResets.invalid }
     }
 

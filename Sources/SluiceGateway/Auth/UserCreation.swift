@@ -1,5 +1,5 @@
 import SluiceCore
-import SluiceIdentity
+package import SluiceIdentity
 import SluicePorts
 import SluiceValues
 
@@ -9,7 +9,7 @@ package struct UserCreation: Sendable {
     private let functions: any AppFunctions
 
     /// - Returns: nil if no service runs the function.
-    init?(_ function: String?, of functions: any AppFunctions) {
+    package init?(_ function: String?, of functions: any AppFunctions) {
         guard let function, functions.canCall(function) else { return nil }
         self.function = function
         self.functions = functions

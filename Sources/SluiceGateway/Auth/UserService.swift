@@ -282,12 +282,17 @@ package struct UserService: Sendable {
         return try await add(account)
     }
 
+    /// Calls the app's function for new users, if it has one.
+    ///
+    /// - Throws: The errors of the function. The account must not be created then.
+    func permit(_ account: UserAccount) async throws(SluiceError) { try await creation?.permit(account) }
+
     /// Adds an account, once the app's function for new users has permitted it.
     ///
     /// - Returns: The account as it is stored. If a table of the app has a row for the user, it has its custom data.
     /// - Throws: `nameInUse`, `identityInUse`, and the errors of the function.
     func add(_ account: UserAccount) async throws -> UserAccount {
-        try await creation?.permit(account)
+        try await permit(account)
         try await directory.create(account)
         return try await directory.find(id: account.id) ?? account
     }

@@ -49,8 +49,8 @@ package enum CompanionSchema {
         DROP FUNCTION sluice.note_user_changes(text[], text[]);
         \(userChangeFunctions)
         """,
-        // 2 to 3: identities have a table, in which each has one user. Signing keys rotate, and may be encrypted. Users have events, and may be
-        // pending. All present ones are confirmed.
+        // 2 to 3: identities have a table, in which each has one user. Signing keys rotate, and may be encrypted. Users have events. They
+        // may be pending, and all present ones are confirmed.
         """
         ALTER TABLE sluice.signing_key ADD COLUMN id text COLLATE "C" NOT NULL DEFAULT '',
             ADD COLUMN sealed boolean NOT NULL DEFAULT false, DROP CONSTRAINT signing_key_pkey, ADD PRIMARY KEY (name, id);

@@ -266,6 +266,8 @@ struct AuthFixture {
         var hasMail = false
         var functions: any AppFunctions = NoFunctions()
         var passwords = PasswordPolicy()
+        /// The function for new users.
+        var creation: String?
     }
 
     let directory = MemoryDirectory()
@@ -295,7 +297,7 @@ struct AuthFixture {
         settings.passwords = app.passwords
         users = UserService(
             directory: directory, pending: pending, tokens: tokens, settings: settings,
-            passwords: PasswordHasher(cost: Self.cost),
+            passwords: PasswordHasher(cost: Self.cost), creation: UserCreation(app.creation, of: app.functions),
             environment: environment, changed: { [changes] user, change in changes.append("\(user) \(change)") })
         let router = Router(context: TestContext.self)
         router.add(middleware: ErrorMiddleware())

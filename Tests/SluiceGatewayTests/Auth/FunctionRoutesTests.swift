@@ -65,20 +65,22 @@ struct `Calls of functions by clients` {
     }
 
     @Test func `have the errors that the SDKs know`() async throws {
-        let cases: [(OutboundAnswer, Int, String)] = [
-            (OutboundAnswer(status: 200, body: Array(#"{"error":{"message":"no stock"}}"#.utf8)), 400, "FunctionExecutionError"),
-            (OutboundAnswer(status: 500), 503, "FunctionExecutionError"),
+        let cases: [(OutboundAnswer, Int, ErrorCode)] = [
+            (OutboundAnswer(status: 200, body: Array(#"{"error":{"message":"no stock"}}"#.utf8)), 400, .functionFailed),
+            (OutboundAnswer(status: 500), 503, .functionUnavailable),
         ]
-        for (script, status, name) in cases {
+        for (script, status, code) in cases {
             let (fixture, token, _) = try await Self.fixture(ScriptedHTTP { _ in script })
             let answer = try await fixture.call(.post, Self.path, ["name": "sum"], token: token)
-            #expect(answer.status == status && answer.json["error_code"]?.string == name, "\(answer.json.text)")
+            #expect(answer.status == status && answer.json["error_code"]?.string == "FunctionExecutionError", "\(answer.json.text)")
+            #expect(answer.json["code"]?.int == Int64(code.rawValue))
             #expect(answer.headers[.contentType] == "application/json")
         }
         let late = ScriptedHTTP { _ throws(SluiceError) in throw SluiceError(.outboundTimeout, "Late.", value: "hooks.example") }
         let (fixture, token, _) = try await Self.fixture(late)
         let timeout = try await fixture.call(.post, Self.path, ["name": "sum"], token: token)
         #expect(timeout.status == 504 && timeout.json["error_code"] == "ExecutionTimeLimitExceeded")
+        #expect(timeout.json["code"]?.int == Int64(ErrorCode.functionTimeout.rawValue))
         #expect(!timeout.json.text.contains("hooks.example"))
         for name in ["hidden", "none"] {
             let absent = try await fixture.call(.post, Self.path, ["name": .string(name)], token: token)
@@ -88,6 +90,7 @@ struct `Calls of functions by clients` {
         let (closed, another, _) = try await Self.fixture(Self.answering(1)) { $0.condition = .constant(false) }
         let refused = try await closed.call(.post, Self.path, ["name": "sum"], token: another)
         #expect(refused.status == 403 && refused.json["error_code"] == "NoMatchingRuleFound")
+        #expect(refused.json["code"]?.int == Int64(ErrorCode.functionRefused.rawValue))
     }
 
     @Test func `are refused if they are malformed, too large, or for a collection`() async throws {

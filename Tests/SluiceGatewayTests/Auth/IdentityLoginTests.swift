@@ -123,6 +123,7 @@ import Testing
             let answer = try await logIn(fixture, provider, [member: .string(text)])
             #expect(answer.status == 401, "\(name)")
             #expect(answer.json["error_code"]?.string == "AuthError", "\(name)")
+            #expect(answer.json["code"]?.int == Int64(ErrorCode.loginTokenRejected.rawValue), "\(name)")
             #expect(answer.json["error"]?.string == "The login token is not accepted.", "\(name)")
         }
     }
@@ -139,15 +140,17 @@ import Testing
         #expect(answer.status == 404 && answer.json["error_code"]?.string == "AuthProviderNotFound")
     }
 
-    @Test(arguments: bodies) func `an issuer that does not answer is 503, and no account is made`(
+    @Test(arguments: bodies) func `an issuer that does not answer is 503 or 504, and no account is made`(
         provider: String, member: String
     ) async throws {
-        services.replace { _ throws(SluiceError) in throw SluiceError(.outboundFailed, "The issuer does not answer.", value: "10.1.2.3") }
-        let fixture = try await fixture()
-        let answer = try await logIn(fixture, provider, [member: .string(try token())])
-        #expect(answer.status == 503 && answer.json["error_code"]?.string == "InternalServerError")
-        #expect(!answer.json.text.contains("10.1.2.3"))
-        #expect(try await fixture.directory.list(after: "", limit: 10).isEmpty)
+        for (code, status) in [(ErrorCode.outboundFailed, 503), (.outboundAddressRefused, 503), (.outboundTimeout, 504)] {
+            services.replace { _ throws(SluiceError) in throw SluiceError(code, "The issuer does not answer.", value: "10.1.2.3") }
+            let fixture = try await fixture()
+            let answer = try await logIn(fixture, provider, [member: .string(try token())])
+            #expect(answer.status == status && answer.json["code"]?.int == Int64(code.rawValue), "\(answer.json.text)")
+            #expect(!answer.json.text.contains("10.1.2.3"))
+            #expect(try await fixture.directory.list(after: "", limit: 10).isEmpty)
+        }
     }
 
     @Test(arguments: bodies) func `a disabled user does not log in`(provider: String, member: String) async throws {

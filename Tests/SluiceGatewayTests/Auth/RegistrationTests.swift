@@ -46,6 +46,7 @@ import Testing
         #expect(mail.text.hasPrefix("The Shop \(Self.ann)\nhttps://shop.example.com/confirm?token="))
         let early = try await fixture.login(Self.ann, "secret-1")
         #expect(early.status == 401 && early.json["error"] == "confirmation required" && early.json["error_code"] == "AuthError")
+        #expect(early.json["code"]?.int == Int64(ErrorCode.userNotConfirmed.rawValue))
         #expect(
             try await fixture.login(Self.ann, "wrong").json["error_code"] == "InvalidPassword", "only its owner learns that it is pending")
         #expect(try await Self.confirm(fixture, mail: 0).status == 200)
@@ -54,6 +55,27 @@ import Testing
         let again = try await Self.confirm(fixture, mail: 0)
         #expect(again.status == 400 && again.json["error_code"] == "UserpassTokenInvalid")
         #expect(try await Self.register(fixture).json["error_code"] == "AccountNameInUse")
+    }
+
+    @Test func `becomes no account if the function for new users refuses it`() async throws {
+        let permits = Shared<[Bool]>([false])
+        let functions = DecidingFunctions { call throws(SluiceError) in
+            guard call.name == "create", permits.current.last == false else { return ["status": "success"] }
+            throw SluiceError(.functionFailed, "no more users")
+        }
+        var app = AuthFixture.Accounts()
+        (app.login.confirmation, app.hasMail, app.functions, app.creation) = (.mail, true, functions, "create")
+        let fixture = try await AuthFixture(app)
+        _ = try await Self.register(fixture)
+        #expect(functions.calls.isEmpty, "there is no user yet")
+        let refused = try await Self.confirm(fixture, mail: 0)
+        #expect(refused.status == 400 && refused.json["error"] == "no more users")
+        #expect(refused.json["code"]?.int == Int64(ErrorCode.functionFailed.rawValue))
+        #expect(try await fixture.directory.find(email: Self.ann) == nil)
+        permits.append(true)
+        #expect(try await Self.confirm(fixture, mail: 0).status == 200)
+        #expect(try await fixture.login(Self.ann, "secret-1").status == 200)
+        #expect(functions.calls.map(\.name) == ["create", "create"])
     }
 
     @Test func `by mail is not confirmed by a link of half an hour ago, or by a guess`() async throws {
