@@ -103,6 +103,8 @@ package struct AccessTokens: Sendable {
             let login = claims.sid ?? Hex.encode(SHA256.hash(data: Array(text.utf8)).prefix(16))
             return Refresh(login: Login(id: login, user: claims.sub, expires: claims.expires), generation: claims.generation ?? 0)
         } catch {
+            // Any other error says nothing about the token.
+            guard [.badAuthentication, .tokenExpired].contains(error.code) else { throw error }
             throw SluiceError(.invalidSession, "The refresh token is not valid: \(error.message)")
         }
     }

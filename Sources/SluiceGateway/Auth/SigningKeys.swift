@@ -24,8 +24,17 @@ package final class SigningKeys: Sendable {
     private struct State: Sendable {
         var keys: JWTKeyCollection
         var ids: Set<String>
+        /// The ids of keys that were removed. No reading brings them back.
+        var removed: Set<String> = []
         /// The id of the key that signs.
         var newest: String
+    }
+
+    private struct Reads: Sendable {
+        /// The time of the last reading, in monotonic nanoseconds.
+        var last: UInt64
+        /// The reading for tokens with an unknown key. All of them wait for it.
+        var running: Task<Void, any Error>?
     }
 
     /// The shortest key, in bytes.
@@ -36,14 +45,14 @@ package final class SigningKeys: Sendable {
     private let source: Source
     private let environment: any Environment
     private let state: Mutex<State>
-    private let read: Mutex<UInt64>
+    private let reads: Mutex<Reads>
 
     /// - Throws: `configInvalid` without a key, and for a key of fewer than `keyBytes`; the errors of the source.
     package init(environment: any Environment, _ source: @escaping Source) async throws {
         self.source = source
         self.environment = environment
         state = Mutex(try await Self.state(try await source()))
-        read = Mutex(environment.monotonicNanoseconds())
+        reads = Mutex(Reads(last: environment.monotonicNanoseconds()))
     }
 
     private static func state(_ keys: [Key]) async throws(SluiceError) -> State {
@@ -65,8 +74,12 @@ package final class SigningKeys: Sendable {
     /// Reads the keys again, as another gateway may have rotated them.
     package func reload() async throws {
         let fresh = try await Self.state(try await source())
-        read.withLock { $0 = environment.monotonicNanoseconds() }
-        state.withLock { $0 = fresh }
+        reads.withLock { $0.last = environment.monotonicNanoseconds() }
+        state.withLock { state in
+            let removed = state.removed.union(state.ids).subtracting(fresh.ids)
+            state = fresh
+            state.removed = removed
+        }
     }
 
     // MARK: Tokens
@@ -77,21 +90,38 @@ package final class SigningKeys: Sendable {
     }
 
     /// Verifies the signature of a token. One with an unknown key waits for a reading of the keys, at most one in five seconds.
+    ///
+    /// - Throws: `badAuthentication` if the keys do not have it; `tooManyRequests` if they were read a moment ago, so that the token of a
+    ///   rotation is not taken for a forged one; the errors of the source.
     func verify(_ text: String) async throws -> Claims {
-        let (keys, ids) = state.withLock { ($0.keys, $0.ids) }
+        let (keys, ids, removed) = state.withLock { ($0.keys, $0.ids, $0.removed) }
         // The collection would take another key for a token that names an unknown one, or none.
         let id = Self.keyID(of: text)
         if ids.contains(id) { return try await keys.verify(text, as: Claims.self) }
-        let now = environment.monotonicNanoseconds()
-        let isDue = read.withLock { read in
-            guard now - read >= Self.pause else { return false }
-            read = now
-            return true
-        }
-        if isDue { try await reload() }
+        if !removed.contains(id) { try await readForUnknownKey() }
         let (renewed, known) = state.withLock { ($0.keys, $0.ids) }
         guard known.contains(id) else { throw SluiceError(.badAuthentication, "The token names an unknown key.") }
         return try await renewed.verify(text, as: Claims.self)
+    }
+
+    private func readForUnknownKey() async throws {
+        let reading = reads.withLock { reads -> Task<Void, any Error>? in
+            if let running = reads.running { return running }
+            // Inside of the lock: the time of another thread's reading is never later than this one.
+            let now = environment.monotonicNanoseconds()
+            guard now >= reads.last, now - reads.last >= Self.pause else { return nil }
+            let task = Task {  // Unstructured because: several requests wait for it, and a cancelled one must not end the others.
+                defer { self.reads.withLock { $0.running = nil } }
+                try await self.reload()
+            }
+            (reads.last, reads.running) = (now, task)
+            return task
+        }
+        guard let reading else {
+            throw SluiceError(
+                .tooManyRequests, "The key of the token is not known yet.", fix: "Try again in \(Self.pause / 1_000_000_000) seconds.")
+        }
+        try await reading.value
     }
 
     /// Returns the key id of a token; empty for none, and for a text that is no token.
