@@ -148,7 +148,7 @@ extension SyncStateMachine {
         case .waiting, .refreshing, .connecting, .loading, .greeting, .open: return
         }
         self.token = token ?? self.token
-        renewal.arrived(self.token, now: now, random: random)
+        renewal.arrived(self.token, isFresh: false, now: now, random: random)
         tokenRefusals = 0
         backoff.reset()
         attempt()
@@ -297,7 +297,7 @@ extension SyncStateMachine {
         // Another session of the user may have requested the same one.
         let isNew = token != self.token
         self.token = token
-        renewal.arrived(token, now: now, random: random)
+        renewal.arrived(token, isFresh: true, now: now, random: random)
         switch phase {
         case .refreshing: attempt()
         case .open where isNew:

@@ -8,16 +8,21 @@ package import SluiceValues
 struct TokenRenewal: Hashable, Sendable {
     /// The part of a token's life after which the next one is requested. Devices that started together spread over the range.
     static let part: ClosedRange<Double> = 0.6...0.8
+    /// The same for a token that the session did not request itself, which may have been in use for most of its life.
+    static let partOfFirst: ClosedRange<Double> = 0.05...0.15
     /// The time between two requests, if one fails.
     static let pause: UInt64 = 60_000
 
     /// The time of the next request; nil if the token tells no times.
     private(set) var due: UInt64?
 
-    /// - Parameter random: A fresh random number.
-    mutating func arrived(_ token: String?, now: UInt64, random: UInt64) {
+    /// - Parameters:
+    ///   - isFresh: Whether the token was issued a moment ago.
+    ///   - random: A fresh random number.
+    mutating func arrived(_ token: String?, isFresh: Bool, now: UInt64, random: UInt64) {
+        let range = isFresh ? Self.part : Self.partOfFirst
         due = token.flatMap(Self.life).map { life in
-            let part = Self.part.lowerBound + Double(random % 1_000) / 999 * (Self.part.upperBound - Self.part.lowerBound)
+            let part = range.lowerBound + Double(random % 1_000) / 999 * (range.upperBound - range.lowerBound)
             return now + UInt64(Double(life) * part)
         }
     }
