@@ -4,12 +4,13 @@ package struct PendingUser: Hashable, Sendable {
     package var id: String
     /// The e-mail, in the normal form of `EmailAddress`.
     package var email: String
-    /// The hash, in the form of `PasswordHasher`.
-    package var passwordHash: String
+    /// The hash, in the form of `PasswordHasher`; nil if several registrations compete for the address. Whose the password is, is not known
+    /// then.
+    package var passwordHash: String?
     /// The time at which the registration is deleted, in milliseconds since 1970. The same holds for the times below.
     package var expires: Int64
 
-    package init(id: String, email: String, passwordHash: String, expires: Int64) {
+    package init(id: String, email: String, passwordHash: String?, expires: Int64) {
         self.id = id
         self.email = email
         self.passwordHash = passwordHash
@@ -37,12 +38,12 @@ package struct LinkToken: Hashable, Sendable {
 package protocol PendingUserDirectory: Sendable {
     /// Adds a registration with its token.
     ///
-    /// A token confirms the password that it was added with. If the address is pending, its user stays and gets this password and expiry.
-    /// Earlier tokens stay valid, with their passwords: another person who registers the address cannot replace that of its owner.
-    /// - Returns: The pending user. Its id is that of the first registration.
+    /// A token confirms the password that it was added with. If the address is pending, its user stays, gets this expiry and loses its
+    /// password. Earlier tokens stay valid, with their passwords: a stranger who registers the address cannot replace that of its owner.
+    /// - Returns: The pending user with the password of the token. Its id is that of the first registration.
     /// - Throws: `nameInUse` if an account has the address.
     func add(_ user: PendingUser, _ token: LinkToken) async throws -> PendingUser
-    /// Adds a token for the newest password of a pending user.
+    /// Adds a token for the password of a pending user, if the user has one. Else the account gets no password by this token.
     ///
     /// - Returns: The user; nil if the address is not pending. Nothing has been added then.
     func add(_ token: LinkToken, email: String, expires: Int64) async throws -> PendingUser?

@@ -58,8 +58,9 @@ package enum CompanionSchema {
         ALTER TABLE sluice.user_account ADD COLUMN unclaimed boolean NOT NULL DEFAULT false;
         \(identity)
         INSERT INTO sluice.identity (provider, id, user_id)
-            SELECT i->>'provider_type', i->>'id', u.id FROM sluice.user_account u, jsonb_array_elements(identities) i
-            WHERE i->>'provider_type' IS NOT NULL AND i->>'id' IS NOT NULL ON CONFLICT DO NOTHING;
+            SELECT i->>'provider_type', i->>'id', u.id FROM sluice.user_account u,
+                jsonb_array_elements(CASE jsonb_typeof(identities) WHEN 'array' THEN identities ELSE '[]' END) i
+            WHERE i->>'provider_type' IS NOT NULL AND i->>'id' <> '' ORDER BY u.created_at, u.id ON CONFLICT DO NOTHING;
         \(pendingUser)
         \(UserEventTables.definition)
         """,
@@ -161,8 +162,9 @@ package enum CompanionSchema {
                 DELETE FROM sluice.identity WHERE user_id = NEW.id;
             END IF;
             INSERT INTO sluice.identity (provider, id, user_id)
-                SELECT DISTINCT i->>'provider_type', i->>'id', NEW.id FROM jsonb_array_elements(NEW.identities) i
-                WHERE i->>'provider_type' IS NOT NULL AND i->>'id' IS NOT NULL;
+                SELECT DISTINCT i->>'provider_type', i->>'id', NEW.id
+                FROM jsonb_array_elements(CASE jsonb_typeof(NEW.identities) WHEN 'array' THEN NEW.identities ELSE '[]' END) i
+                WHERE i->>'provider_type' IS NOT NULL AND i->>'id' <> '';
             RETURN NULL;
         END $$;
         CREATE TRIGGER identities AFTER INSERT OR UPDATE OF identities ON sluice.user_account
@@ -182,15 +184,17 @@ package enum CompanionSchema {
 
     /// The users whose e-mail addresses are not confirmed, and the tokens that confirm them.
     ///
-    /// - `confirmation.password_hash`: the password of the registration that the token belongs to. `pending_user` has the newest one.
+    /// - `confirmation.password_hash`: the password of the registration that the token belongs to.
+    /// - `pending_user.password_hash`: NULL if several registrations are for the address. A token of none of them sets no password then,
+    ///   because a stranger's would be as good as the owner's.
     private static let pendingUser = """
         CREATE TABLE sluice.pending_user (
-            id text COLLATE "C" PRIMARY KEY, email text COLLATE "C" NOT NULL UNIQUE, password_hash text NOT NULL,
+            id text COLLATE "C" PRIMARY KEY, email text COLLATE "C" NOT NULL UNIQUE, password_hash text,
             created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL
         );
         CREATE TABLE sluice.confirmation (
             id text COLLATE "C" PRIMARY KEY, user_id text COLLATE "C" NOT NULL REFERENCES sluice.pending_user ON DELETE CASCADE,
-            hash bytea NOT NULL, password_hash text NOT NULL, expires_at timestamptz NOT NULL
+            hash bytea NOT NULL, password_hash text, expires_at timestamptz NOT NULL
         );
         CREATE INDEX confirmation_user ON sluice.confirmation (user_id);
         CREATE FUNCTION sluice.users_created() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN

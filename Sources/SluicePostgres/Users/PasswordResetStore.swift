@@ -19,7 +19,10 @@ package struct PasswordResetStore: PasswordResetDirectory {
             // Of two requests with one token, the second waits for the first one's commit and finds no row.
             guard try Self.user("DELETE \(Self.valid) RETURNING user_id", id, hash, now, session) == user else { return false }
             try session.execute("UPDATE sluice.user_account SET password_hash = $2 WHERE id = $1", [.text(user), .text(password)])
-            try session.execute("DELETE FROM sluice.password_reset WHERE user_id = $1", [.text(user)])
+            // The trigger ends logins only if there was a password before.
+            for table in ["login", "password_reset"] {
+                try session.execute("DELETE FROM sluice.\(table) WHERE user_id = $1", [.text(user)])
+            }
             return true
         }
     }

@@ -15,10 +15,11 @@ package struct PendingUserStore: PendingUserDirectory {
                 INSERT INTO sluice.pending_user (id, email, password_hash, expires_at)
                 SELECT $1, $2, $3, to_timestamp($4::bigint / 1000.0)
                 WHERE NOT EXISTS (SELECT FROM sluice.user_account WHERE email = $2)
-                ON CONFLICT (email) DO UPDATE SET password_hash = excluded.password_hash, expires_at = excluded.expires_at
+                ON CONFLICT (email) DO UPDATE SET password_hash = NULL, expires_at = excluded.expires_at
                 RETURNING \(Self.columns)
-                """, [.text(user.id), .text(user.email), .text(user.passwordHash), .int(user.expires)])
-            guard let added = Self.user(found, 0) else { throw SluiceError(.nameInUse, "name already in use: \(user.email)") }
+                """, [.text(user.id), .text(user.email), .optional(user.passwordHash), .int(user.expires)])
+            guard var added = Self.user(found, 0) else { throw SluiceError(.nameInUse, "name already in use: \(user.email)") }
+            added.passwordHash = user.passwordHash
             try Self.insert(token, of: added, session)
             return added
         }
@@ -38,7 +39,7 @@ package struct PendingUserStore: PendingUserDirectory {
     private static func insert(_ token: LinkToken, of user: PendingUser, _ session: PostgresSession) throws {
         try session.execute(
             "INSERT INTO sluice.confirmation VALUES ($1, $2, $3, $4, to_timestamp($5::bigint / 1000.0))",
-            [.text(token.id), .text(user.id), .bytes(token.hash), .text(user.passwordHash), .int(token.expires)])
+            [.text(token.id), .text(user.id), .bytes(token.hash), .optional(user.passwordHash), .int(token.expires)])
     }
 
     package func find(pendingEmail email: String) async throws -> PendingUser? { try await find("email = $1", email) }
@@ -124,8 +125,8 @@ package struct PendingUserStore: PendingUserDirectory {
     }
 
     private static func user(_ result: PostgresResult, _ row: Int) -> PendingUser? {
-        guard row < result.count, let id = result[row, 0], let email = result[row, 1], let hash = result[row, 2] else { return nil }
-        return PendingUser(id: id, email: email, passwordHash: hash, expires: result.int(row, 3) ?? 0)
+        guard row < result.count, let id = result[row, 0], let email = result[row, 1] else { return nil }
+        return PendingUser(id: id, email: email, passwordHash: result[row, 2], expires: result.int(row, 3) ?? 0)
     }
 }
 

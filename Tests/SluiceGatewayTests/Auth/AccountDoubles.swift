@@ -10,7 +10,7 @@ final class MemoryPendingUsers: PendingUserDirectory {
     private struct Confirmation {
         var token: LinkToken
         var user: String
-        var password: String
+        var password: String?
     }
 
     private struct State {
@@ -43,8 +43,13 @@ final class MemoryPendingUsers: PendingUserDirectory {
         if try await accounts.find(email: user.email) != nil { throw SluiceError(.nameInUse, "name already in use: \(user.email)") }
         return state.withLock { state in
             var added = user
-            if let known = state.users.values.first(where: { $0.email == user.email }) { added.id = known.id }
             state.users[added.id] = added
+            if let known = state.users.values.first(where: { $0.email == user.email && $0.id != user.id }) {
+                state.users[added.id] = nil
+                added.id = known.id
+                state.users[added.id] = added
+                state.users[added.id]?.passwordHash = nil
+            }
             state.add(token, of: added)
             return added
         }

@@ -51,7 +51,7 @@ import Testing
             #expect(first.id == "a" && second.id == "a" && second.passwordHash == "p2")
             let again = try await directory.pending.add(Self.token("t3"), email: "ann@example.com", expires: 6_000)
             #expect(again?.id == "a" && again?.expires == 6_000)
-            for (token, password) in [("t1", "p1"), ("t2", "p2"), ("t3", "p2")] {
+            for (token, password) in [("t1", "p1"), ("t2", "p2"), ("t3", nil)] as [(String, String?)] {
                 let user = try await directory.pending.pendingUser(token: token, hash: Array(token.utf8), now: 999)
                 #expect(user?.passwordHash == password && user?.email == "ann@example.com")
                 #expect(try await directory.pending.pendingUser(token: token, hash: [0], now: 999) == nil)

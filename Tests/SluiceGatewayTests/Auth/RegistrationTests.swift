@@ -107,6 +107,18 @@ import Testing
         #expect(try await Self.confirm(fixture, mail: 2).json["error_code"] == "UserpassTokenInvalid")
     }
 
+    @Test func `of an address that several registered sets no password by a repeated mail`() async throws {
+        let fixture = try await Self.fixture(.mail)
+        _ = try await Self.register(fixture)
+        fixture.environment.advance(seconds: Limits.linkSeconds)
+        #expect(try await Self.register(fixture, Self.ann, "attacker", from: "10.0.0.66").status == 201)
+        #expect(try await Self.post(fixture, "confirm/send", ["email": .string(Self.ann)]).status == 200)
+        #expect(try await Self.confirm(fixture, mail: 2).status == 200)
+        for password in ["attacker", "secret-1"] { #expect(try await fixture.login(Self.ann, password).status == 401) }
+        let account = try #require(try await fixture.directory.find(email: Self.ann))
+        #expect(account.passwordHash == nil, "a reset by mail sets one")
+    }
+
     @Test func `tells a stranger nothing about an address without an account`() async throws {
         let fixture = try await Self.fixture(.mail)
         _ = try await Self.register(fixture)
