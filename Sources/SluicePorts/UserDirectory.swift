@@ -117,7 +117,7 @@ package protocol UserDirectory: Sendable {
 
     // All changes throw `userNotFound`.
     func setCustomData(id: String, _ data: JSON) async throws
-    /// Replaces the metadata of the providers.
+    /// Replaces members of the providers' metadata. Others stay.
     func setData(id: String, _ data: JSON) async throws
     /// Adds an identity to an account. Does nothing if the account has it.
     ///

@@ -56,7 +56,9 @@ package struct IdentityLogins: Sendable {
     private func account(of identity: ProvenIdentity) async throws -> UserAccount {
         // The second round is for another login of the same new user, which was faster.
         for _ in 0..<2 {
-            if let found = try await users.directory.find(identity: identity.key) { return try await users.update(found, identity.data) }
+            if let found = try await users.directory.find(identity: identity.key) {
+                return found.isDisabled ? found : try await users.update(found, identity.data)
+            }
             do {
                 return try await users.create(identity)
             } catch let error as SluiceError where error.code == .identityInUse { continue }

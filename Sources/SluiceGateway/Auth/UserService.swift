@@ -215,7 +215,7 @@ package struct UserService: Sendable {
         let names = Set((data.members ?? []).map(\.key))
         updated.data = .object((account.data.members ?? []).filter { !names.contains($0.key) } + (data.members ?? []))
         if updated.data.isSame(as: account.data) { return account }
-        try await directory.setData(id: account.id, updated.data)
+        try await directory.setData(id: account.id, data)
         await changed(account.id, .customData)
         return updated
     }

@@ -1,5 +1,6 @@
 import SluiceCore
 package import SluicePorts
+import SluiceValues
 
 /// The logins of users (`sluice.login`). A login that has ended has no row.
 ///
@@ -21,18 +22,14 @@ package struct LoginStore: Sendable {
         case .identity(let proven): (identity, provider) = (proven, proven.provider)
         case .none: break
         }
-        let (apiKey, owned) = (key, identity)
+        let apiKey = key
         let values: [PostgresParameter] = [
             .text(login.id), .text(login.user), .optional(apiKey), .int(login.expires), .optional(hash), .optional(provider),
+            .optional(identity.map { JSON.array([$0.json]).text }),
         ]
         return try await pool.transact { session in
-            // The locks let a change of the password or the key wait, and end this login. A change before them is seen here.
-            if let owned {
-                let owner = try session.query(
-                    "SELECT FROM sluice.identity WHERE provider = $1 AND id = $2 AND user_id = $3 FOR SHARE",
-                    [.text(owned.provider), .text(owned.id), .text(login.user)], cached: true)
-                if owner.isEmpty { return false }
-            }
+            // The locks let a change of the password, the identities or the key wait, and end this login. A change before them is seen
+            // here. The account's lock is the one of the update below, because two logins with a weaker one would wait for each other.
             if let apiKey {
                 let isEnabled = try session.query(
                     "SELECT FROM sluice.api_key WHERE id = $1 AND NOT disabled FOR SHARE", [.text(apiKey)], cached: true)
@@ -42,7 +39,8 @@ package struct LoginStore: Sendable {
                 """
                 WITH owner AS (
                     SELECT id, unclaimed FROM sluice.user_account
-                    WHERE id = $2 AND NOT disabled AND ($5::text IS NULL OR password_hash = $5) FOR SHARE
+                    WHERE id = $2 AND NOT disabled AND ($5::text IS NULL OR password_hash = $5)
+                        AND ($7::jsonb IS NULL OR identities @> $7::jsonb) FOR NO KEY UPDATE
                 )
                 INSERT INTO sluice.login (id, user_id, api_key, expires_at, provider)
                 SELECT $1, id, $3, to_timestamp($4::bigint / 1000.0), $6 FROM owner RETURNING (SELECT unclaimed FROM owner)

@@ -76,8 +76,15 @@ package struct UserStore: Sendable {
     /// - Throws: `userNotFound`, as all changes below.
     package func setCustomData(id: String, _ data: JSON) async throws { try await set("custom_data", .text(data.text), of: id) }
 
-    /// Replaces the metadata of the providers.
-    package func setData(id: String, _ data: JSON) async throws { try await set("data", .text(data.text), of: id) }
+    /// Replaces members of the providers' metadata. Others stay.
+    package func setData(id: String, _ data: JSON) async throws {
+        try await pool.change(.user(id)) { session in
+            try Self.found(
+                try session.execute(
+                    "UPDATE sluice.user_account SET data = data || $2::jsonb WHERE id = $1", [.text(id), .text(data.text)], cached: true),
+                id)
+        }
+    }
 
     /// Disables or enables an account. Disabling ends the user's logins; enabling does not restore them.
     package func setDisabled(id: String, _ isDisabled: Bool) async throws { try await set("disabled", .bool(isDisabled), of: id) }
@@ -169,7 +176,8 @@ package struct UserStore: Sendable {
             guard others.count < identities.count else {
                 throw SluiceError(.badRequest, "User \(id) has no such identity of \(identity.provider).")
             }
-            guard let first = others.first?["provider_type"]?.string else {
+            // Nobody can log in to an anonymous account again.
+            guard let first = others.compactMap({ $0["provider_type"]?.string }).first(where: { $0 != "anon-user" }) else {
                 throw SluiceError(
                     .badRequest, "The identity is the only one of user \(id), who could not log in without it.", fix: "Delete the account.")
             }
@@ -179,7 +187,10 @@ package struct UserStore: Sendable {
                     email = CASE WHEN $4 THEN NULL ELSE email END, password_hash = CASE WHEN $4 THEN NULL ELSE password_hash END
                 WHERE id = $1
                 """, [.text(id), .text(JSON.array(others).text), .text(first), .bool(identity.provider == "local-userpass")])
-            try session.execute("DELETE FROM sluice.login WHERE user_id = $1", [.text(id)])
+            // A link in the mailbox of the removed address would set the password of another one.
+            for table in ["login", "password_reset"] {
+                try session.execute("DELETE FROM sluice.\(table) WHERE user_id = $1", [.text(id)])
+            }
         }
     }
 

@@ -76,7 +76,12 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirect
         return state.withLock { $0.accounts.values.first { $0.identities.array?.contains(identity.json) == true } }
     }
 
-    func setData(id: String, _ data: JSON) async throws { try change(id) { $0.data = data } }
+    func setData(id: String, _ data: JSON) async throws {
+        let (new, names) = (data.members ?? [], Set((data.members ?? []).map(\.key)))
+        try change(id) { account in
+            account.data = .object((account.data.members ?? []).filter { !names.contains($0.key) } + new)
+        }
+    }
 
     func link(_ link: IdentityLink, to id: String) async throws {
         let owner =
@@ -103,7 +108,8 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirect
     func unlink(_ identity: UserIdentityKey, from id: String) async throws {
         let identities = try await find(id: id)?.identities.array ?? []
         let others = identities.filter { $0 != identity.json }
-        guard !others.isEmpty, others.count < identities.count else { throw SluiceError(.badRequest, "The identity cannot be removed.") }
+        let isOpen = others.contains { $0["provider_type"]?.string != "anon-user" }
+        guard isOpen, others.count < identities.count else { throw SluiceError(.badRequest, "The identity cannot be removed.") }
         try change(id) { $0.identities = .array(others) }
         try await endLogins(of: id)
     }

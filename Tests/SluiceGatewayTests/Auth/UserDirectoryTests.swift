@@ -257,14 +257,18 @@ import Testing
             let anonymous = UserIdentityKey(provider: "anon-user", id: "an")
             try await users.create(Self.account("an", anonymous))
             try await users.link(IdentityLink(Self.ada, data: [:]), to: "an")
+            #expect(await directory.code { try await users.unlink(Self.ada, from: "an") } == .badRequest, "she could not log in again")
+            let apple = UserIdentityKey(provider: "oauth2-apple", id: "apple-ada")
+            try await users.link(IdentityLink(apple, data: [:]), to: "an")
             #expect(try await directory.add("l", of: "an", .identity(Self.ada)))
             try await users.unlink(Self.ada, from: "an")
             #expect(try await directory.open(["l"], of: "an") == [])
             #expect(try await users.find(identity: Self.ada) == nil)
             #expect(try await !directory.add("l2", of: "an", .identity(Self.ada)), "the identity is not hers any more")
             #expect(await directory.code { try await users.unlink(Self.ada, from: "an") } == .badRequest)
-            #expect(await directory.code { try await users.unlink(anonymous, from: "an") } == .badRequest)
-            #expect(try await users.find(identity: anonymous)?.id == "an")
+            try await users.unlink(anonymous, from: "an")
+            #expect(await directory.code { try await users.unlink(apple, from: "an") } == .badRequest)
+            #expect(try await users.find(identity: apple)?.id == "an")
         }
     }
 
