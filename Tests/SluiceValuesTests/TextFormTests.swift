@@ -68,4 +68,12 @@ import Testing
 
     @Test(arguments: ["Z", "Zg=", "Zg", "Zh==", "Zm9=", "=AAA", "Z===", "Zm 9", "Zg==Zg=="])
     func `refuses damaged text`(text: String) { #expect(Base64.decode(text) == nil) }
+
+    @Test(arguments: ["", "+/+/", "-_-_", "Zg", "Zm8", "Zm9v", "Zg==", "Z", "Zh", "Zm9v YQ"])
+    func `of URLs has its own alphabet and no padding`(text: String) {
+        let plain = text.replacing("-", with: "+").replacing("_", with: "/")
+        let isOther = text.contains { "+/=".contains($0) }
+        let padded = plain + String(repeating: "=", count: (4 - plain.count % 4) % 4)
+        #expect(Base64.decode(url: text.utf8) == (isOther ? nil : Base64.decode(padded)))
+    }
 }

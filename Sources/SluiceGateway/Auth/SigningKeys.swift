@@ -130,9 +130,7 @@ package final class SigningKeys: Sendable {
         guard let header = text.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1).first, header.count > plainHeaderBytes else {
             return ""
         }
-        var base = String(decoding: header, as: UTF8.self).replacing("-", with: "+").replacing("_", with: "/")
-        while !base.count.isMultiple(of: 4) { base += "=" }
-        let json = Base64.decode(base).flatMap { try? JSON.parse($0) }
+        let json = Base64.decode(url: header).flatMap { try? JSON.parse($0) }
         return json?["kid"]?.string ?? ""
     }
 

@@ -28,7 +28,7 @@ package struct SignedToken: Sendable {
         let header = try Self.object(parts[0], "header")
         guard let algorithm = header["alg"]?.string else { throw Self.rejected("its header names no algorithm") }
         guard header["crit"] == nil else { throw Self.rejected("its header has critical extensions, which are not supported") }
-        guard let signature = Base64URL.decode(parts[2]), !signature.isEmpty else { throw Self.rejected("it has no signature") }
+        guard let signature = Base64.decode(url: parts[2]), !signature.isEmpty else { throw Self.rejected("it has no signature") }
         claims = try Self.object(parts[1], "payload")
         self.algorithm = algorithm
         self.signature = signature
@@ -37,7 +37,7 @@ package struct SignedToken: Sendable {
     }
 
     private static func object(_ part: Substring.UTF8View, _ name: String) throws(SluiceError) -> JSON {
-        guard let bytes = Base64URL.decode(part) else { throw rejected("its \(name) is not base64url") }
+        guard let bytes = Base64.decode(url: part) else { throw rejected("its \(name) is not base64url") }
         guard let json = try? JSON.parse(bytes), json.members != nil else { throw rejected("its \(name) is not a JSON object") }
         return json
     }
@@ -45,25 +45,5 @@ package struct SignedToken: Sendable {
     /// Returns the error for a token, with the reason for the operator's log only: it would help to forge tokens.
     static func rejected(_ reason: String) -> SluiceError {
         SluiceError(.loginTokenRejected, "The login token is not accepted.", value: reason)
-    }
-}
-
-/// Base64 with the alphabet of URLs, without padding (RFC 7515, section 2).
-enum Base64URL {
-    /// Returns nil for any other text.
-    static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
-        var plain: [UInt8] = []
-        plain.reserveCapacity(text.count + 3)
-        for byte in text {
-            switch byte {
-            case UInt8(ascii: "-"): plain.append(UInt8(ascii: "+"))
-            case UInt8(ascii: "_"): plain.append(UInt8(ascii: "/"))
-            // The plain alphabet has these in place of the two above.
-            case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): return nil
-            default: plain.append(byte)
-            }
-        }
-        plain.append(contentsOf: repeatElement(UInt8(ascii: "="), count: (4 - plain.count % 4) % 4))
-        return Base64.decode(String(decoding: plain, as: UTF8.self))
     }
 }

@@ -49,10 +49,8 @@ struct TokenRenewal: Hashable, Sendable {
 package enum AccessTokenClaims {
     /// Decodes the claims without a check of the signature, which is the server's task; nil for a text that is no token.
     package static func read(_ token: String) -> JSON? {
-        let parts = token.split(separator: ".")
+        let parts = token.utf8.split(separator: UInt8(ascii: "."))
         guard parts.count == 3 else { return nil }
-        var text = parts[1].replacing("-", with: "+").replacing("_", with: "/")
-        while !text.count.isMultiple(of: 4) { text += "=" }
-        return Base64.decode(text).flatMap { try? JSON.parse($0) }
+        return Base64.decode(url: parts[1]).flatMap { try? JSON.parse($0) }
     }
 }

@@ -27,6 +27,23 @@ package enum Base64 {
     @inlinable
     package static func decode(_ text: some StringProtocol) -> [UInt8]? { text.withBytes { decode(utf8: $0) } }
 
+    /// Decodes the form with the alphabet of URLs and without padding (RFC 7515, section 2). Returns nil for any other text.
+    package static func decode(url text: some Collection<UInt8>) -> [UInt8]? {
+        var plain: [UInt8] = []
+        plain.reserveCapacity(text.count + 3)
+        for byte in text {
+            switch byte {
+            case UInt8(ascii: "-"): plain.append(UInt8(ascii: "+"))
+            case UInt8(ascii: "_"): plain.append(UInt8(ascii: "/"))
+            // The plain alphabet has these in place of the two above.
+            case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): return nil
+            default: plain.append(byte)
+            }
+        }
+        plain.append(contentsOf: repeatElement(UInt8(ascii: "="), count: (4 - plain.count % 4) % 4))
+        return plain.withUnsafeBufferPointer { decode(utf8: $0) }
+    }
+
     @usableFromInline
     static func decode(utf8 text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         guard text.count.isMultiple(of: 4) else { return nil }
