@@ -61,7 +61,7 @@ package enum CompanionSchema {
             SELECT i->>'provider_type', i->>'id', u.id FROM sluice.user_account u,
                 jsonb_array_elements(CASE jsonb_typeof(identities) WHEN 'array' THEN identities ELSE '[]' END) i
             WHERE i->>'provider_type' IS NOT NULL AND i->>'id' <> '' ORDER BY u.created_at, u.id ON CONFLICT DO NOTHING;
-        \(pendingUser)
+        \(PendingUserTables.definition)
         \(UserEventTables.definition)
         """,
     ]
@@ -70,10 +70,8 @@ package enum CompanionSchema {
     static let lock: Int64 = 0x736C_7569_6365
 
     private static let tables = [
-        core, users, identity, pendingUser, passwordReset, ingest, appSchema, userChange, timePartitions, ingestRequest, login,
-        userChangeFunctions,
-        deadLetterTurn,
-        publishedTable, ingestAnswer, adminAudit, realmFile, UserEventTables.definition,
+        core, users, identity, PendingUserTables.definition, passwordReset, ingest, appSchema, userChange, timePartitions, ingestRequest,
+        login, userChangeFunctions, deadLetterTurn, publishedTable, ingestAnswer, adminAudit, realmFile, UserEventTables.definition,
     ].joined()
 
     /// Clients, clocks, property numbers and write rejections.
@@ -179,30 +177,6 @@ package enum CompanionSchema {
             hash bytea NOT NULL, created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL
         );
         CREATE INDEX IF NOT EXISTS password_reset_user ON sluice.password_reset (user_id);
-
-        """
-
-    /// The users whose e-mail addresses are not confirmed, and the tokens that confirm them.
-    ///
-    /// - `confirmation.password_hash`: the password of the registration that the token belongs to.
-    /// - `pending_user.password_hash`: NULL if several registrations are for the address. A token of none of them sets no password then,
-    ///   because a stranger's would be as good as the owner's.
-    private static let pendingUser = """
-        CREATE TABLE sluice.pending_user (
-            id text COLLATE "C" PRIMARY KEY, email text COLLATE "C" NOT NULL UNIQUE, password_hash text,
-            created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL
-        );
-        CREATE TABLE sluice.confirmation (
-            id text COLLATE "C" PRIMARY KEY, user_id text COLLATE "C" NOT NULL REFERENCES sluice.pending_user ON DELETE CASCADE,
-            hash bytea NOT NULL, password_hash text, expires_at timestamptz NOT NULL
-        );
-        CREATE INDEX confirmation_user ON sluice.confirmation (user_id);
-        CREATE FUNCTION sluice.users_created() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            DELETE FROM sluice.pending_user p USING new_users n WHERE p.email = n.email;
-            RETURN NULL;
-        END $$;
-        CREATE TRIGGER created AFTER INSERT ON sluice.user_account REFERENCING NEW TABLE AS new_users
-            FOR EACH STATEMENT EXECUTE FUNCTION sluice.users_created();
 
         """
 
