@@ -51,11 +51,17 @@ package struct UserEventRelay: Sendable {
 
     package func run() async throws {
         var isFailing = false
+        // The lag is read between batches, also while none is the last one.
+        var measured: UInt64?
         while !Task.isCancelled {
             var count = 0
             do {
+                let now = environment.monotonicNanoseconds()
+                if measured.map({ now < $0 || now - $0 >= Self.pause }) ?? true {
+                    metrics.number(.userEventLag).set(try await queue.lag())
+                    measured = now
+                }
                 count = try await deliverBatch()
-                if count == 0 { metrics.number(.userEventLag).set(try await queue.lag()) }
                 isFailing = false
             } catch is CancellationError {
                 return

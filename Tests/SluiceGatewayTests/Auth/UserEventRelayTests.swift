@@ -68,6 +68,16 @@ struct `The relay of users' events` {
         #expect(metrics.values(of: .userEvents).map(\.value) == [2])
     }
 
+    @Test func `tells its lag while events wait`() async throws {
+        let metrics = Metrics()
+        let lags = Shared<[Double]>([])
+        let functions = RecordingFunctions { _, _ throws(SluiceError) in
+            for value in metrics.values(of: .userEventLag) { lags.append(value.value) }
+        }
+        _ = try await Self.deliver([Self.event(1, "a", .loggedIn)], [Self.onLogin], functions, metrics: metrics)
+        #expect(lags.current == [1])
+    }
+
     @Test func `gives a call up after its attempts, and goes on`() async throws {
         let functions = RecordingFunctions { call, _ throws(SluiceError) in
             if call.name == "greet" { throw SluiceError(.functionFailed, "Never.") }
@@ -173,5 +183,5 @@ private final class MemoryEvents: UserEventQueue {
     }
 
     func finish(_ ids: [Int64]) async throws { state.change { state in state.events.removeAll { ids.contains($0.id) } } }
-    func lag() async throws -> Double { 0 }
+    func lag() async throws -> Double { Double(state.value.events.count) }
 }
