@@ -45,8 +45,11 @@ package struct IdentityLogins: Sendable {
         do throws(SluiceError) {
             return try await tokens.identity(by: provider, body)
         } catch {
+            // A function that fails or is late has worked, too.
+            if [.loginTokenRejected, .functionFailed, .functionUnavailable, .functionTimeout].contains(error.code) {
+                users.throttle.failed(.tokens, from: address)
+            }
             guard error.code == .loginTokenRejected else { throw error }
-            users.throttle.failed(.tokens, from: address)
             // A stranger can send any number of tokens, so this is no warning. The reason is for operators alone.
             logger.info("A login token is not accepted.", metadata: ["provider": "\(provider)", "reason": "\(error.value ?? "")"])
             throw SluiceError(.loginTokenRejected, error.message, fix: error.fix)
