@@ -21,7 +21,7 @@ extension ErrorCode {
         case .unsupportedEncoding: .unsupportedMediaType
         case .tooManyRequests, .tooManyConnections, .logFull: .tooManyRequests
         case .shuttingDown, .sessionDisabled, .postgresUnreachable, .logUnreachable, .pluginUnavailable, .logDelivery,
-            .functionUnavailable, .outboundFailed, .outboundAddressRefused, .mailFailed:
+            .functionUnavailable, .outboundFailed, .outboundAddressRefused, .outboundTooLarge, .mailFailed:
             .serviceUnavailable
         case .timeout, .pluginTimeout, .functionTimeout, .outboundTimeout: .gatewayTimeout
         default: .internalServerError
@@ -49,7 +49,8 @@ extension ErrorCode {
         case .badRequest, .badJSON, .invalidEmail, .bodyTooLarge, .limitsExceeded, .requestTimeout: "BadRequest"
         case .tooManyRequests, .tooManyConnections: "TooManyRequests"
         case .permissionDenied: "Restricted"
-        case .internalError, .postgresStatement, .outboundFailed, .outboundAddressRefused, .mailFailed: "InternalServerError"
+        case .internalError, .postgresStatement, .outboundFailed, .outboundAddressRefused, .outboundTooLarge, .mailFailed:
+            "InternalServerError"
         case .shuttingDown, .postgresUnreachable: "MaintenanceInProgress"
         case .timeout, .functionTimeout, .outboundTimeout: "ExecutionTimeLimitExceeded"
         default: name

@@ -64,7 +64,8 @@ package struct OutboundAnswer: Hashable, Sendable {
 package protocol OutboundHTTP: Sendable {
     /// Sends a request and collects the answer.
     ///
-    /// - Throws: `outboundFailed` without an answer, or with one that is too large; `outboundTimeout` after `milliseconds`;
+    /// - Throws: `outboundFailed` without an answer; `outboundTooLarge` with one of more than `answerBytes`; `tooManyRequests` beyond the
+    ///   requests that run at a time; `outboundTimeout` after `milliseconds`;
     ///   `outboundAddressRefused` for an address that is not allowed, before any byte of the request is sent.
     func send(_ request: OutboundRequest) async throws(SluiceError) -> OutboundAnswer
 }

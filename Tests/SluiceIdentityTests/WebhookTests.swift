@@ -139,7 +139,7 @@ struct `A function with a service` {
 
     @Test func `that does not answer is left alone for a while, and its callers fail at once`() async throws {
         let environment = ManualEnvironment()
-        let http = ScriptedHTTP { _ in OutboundAnswer(status: 500) }
+        let http = ScriptedHTTP { _ in OutboundAnswer(status: 503) }
         let functions = Self.functions(http, environment: environment) { _ in }
         for _ in 0..<CircuitBreaker.failures { _ = await Self.failure(functions, "sum", .user(Self.ada)) }
         #expect(await Self.failure(functions, "sum", .user(Self.ada))?.code == .functionUnavailable)
@@ -153,6 +153,39 @@ struct `A function with a service` {
         for _ in 0..<CircuitBreaker.failures * 2 {
             #expect(await Self.failure(functions, "sum", .user(Self.ada))?.code == .functionFailed)
         }
+    }
+
+    @Test(arguments: [500, 501, 429, 408]) func `that answers one user with a failure answers the others`(status: Int) async {
+        let http = ScriptedHTTP { _ in OutboundAnswer(status: status) }
+        let functions = Self.functions(http) { _ in }
+        for _ in 0..<CircuitBreaker.failures * 2 { _ = await Self.failure(functions, "sum", .user(Self.ada)) }
+        http.replace { _ in Self.answer(["result": 1]) }
+        #expect(await Self.failure(functions, "sum", .user(Self.ada)) == nil)
+    }
+
+    @Test(arguments: [(ErrorCode.outboundTooLarge, ErrorCode.functionFailed), (.tooManyRequests, .tooManyRequests)])
+    func `is not left alone for a limit of the gateway`(cause: ErrorCode, code: ErrorCode) async {
+        let http = ScriptedHTTP { _ throws(SluiceError) in throw SluiceError(cause, "No.", value: "hooks.example") }
+        let functions = Self.functions(http) { _ in }
+        for _ in 0..<CircuitBreaker.failures * 2 {
+            let error = await Self.failure(functions, "sum", .user(Self.ada))
+            #expect(error?.code == code && error?.description.contains("hooks.example") == false)
+        }
+        http.replace { _ in Self.answer(["result": 1]) }
+        #expect(await Self.failure(functions, "sum", .user(Self.ada)) == nil)
+    }
+
+    @Test func `is not left alone because clients give up`() async {
+        let http = ScriptedHTTP { _ throws(SluiceError) in throw SluiceError(.outboundFailed, "Cancelled.") }
+        let functions = Self.functions(http) { _ in }
+        for _ in 0..<CircuitBreaker.failures * 2 {
+            await withTaskGroup(of: Void.self) { group in
+                group.cancelAll()
+                group.addTask { _ = await Self.failure(functions, "sum", .user(Self.ada)) }
+            }
+        }
+        http.replace { _ in Self.answer(["result": 1]) }
+        #expect(await Self.failure(functions, "sum", .user(Self.ada)) == nil)
     }
 
     @Test func `runs a bounded number of calls of a user`() async throws {

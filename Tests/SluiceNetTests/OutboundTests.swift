@@ -59,7 +59,7 @@ struct OutboundTests {
                 channel.writeAndFlush(answer, promise: nil)
             } _: { peer in
                 let error = await Self.failure { try await OutboundClient().send(Self.request(peer)) }
-                #expect(error?.code == .outboundFailed)
+                #expect(error?.code == .outboundTooLarge)
                 #expect(error?.message.contains("65536") == true)
             }
         }

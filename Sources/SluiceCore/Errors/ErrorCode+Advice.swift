@@ -200,6 +200,8 @@ extension ErrorCode {
                 "Another service has a loopback, private or link-local address, or its URL is not allowed.",
                 "Correct the URL, or set \"allow_private_addresses\" to true beside it in sluice.json."
             )
+        case .outboundTooLarge:
+            ("The answer of another service is too large.", "Let the service send less, or raise its answer_bytes in sluice.json.")
         case .mailFailed:
             ("A mail could not be sent.", "Check \"mail\" in sluice.json and the mail server. The gateway's log has the reason.")
         case .pluginMissing: ("A plugin's file is missing or cannot be loaded.", "Check the path and its dependencies with ldd.")

@@ -44,7 +44,8 @@ extension ErrorCode {
         case .internalError, .sessionDisabled, .pluginMissing, .pluginABIMismatch, .pluginUnlisted, .pluginAltered, .pluginUnfit,
             .postgresStatement, .postgresSetting, .slotLost, .tableUnfit, .logTopic, .logReplicas, .logNotAuthorized, .portInUse,
             .breakingSchemaChange, .logAhead, .adminTokenMissing, .columnRefusesInserts, .foreignKeyCircle, .grantMissing,
-            .replicaCorrupt, .replicaVersion, .deviceFull, .tlsHandshakeFailed, .outboundAddressRefused, .serverKeyMismatch:
+            .replicaCorrupt, .replicaVersion, .deviceFull, .tlsHandshakeFailed, .outboundAddressRefused, .outboundTooLarge,
+            .serverKeyMismatch:
             .repair
         case .writeNotAllowed, .compensatingWrite, .badRequest, .invalidPassword, .crossSiteRequest, .userNotFound, .requestTimeout,
             .nameInUse, .bodyTooLarge, .unsupportedEncoding, .badJSON, .badCompression, .providerDisabled, .idempotencyKeyInUse,

@@ -104,6 +104,7 @@ package enum ErrorCode: UInt16, CaseIterable, Sendable {
     case outboundTimeout = 471
     case outboundAddressRefused = 472
     case mailFailed = 473
+    case outboundTooLarge = 474
 
     // Plugins
     case pluginMissing = 500

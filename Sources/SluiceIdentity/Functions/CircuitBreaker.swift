@@ -32,7 +32,7 @@ package struct CircuitBreaker: Hashable, Sendable {
         }
     }
 
-    /// Notes an answer of the service, whatever it says.
+    /// Notes an answer of the service, or a call that says nothing about it.
     package mutating func answered() { state = .closed(failures: 0) }
 
     /// Notes a call without an answer.

@@ -45,6 +45,18 @@ package final class WebhookFunctions: AppFunctions {
         }
     }
 
+    /// The end of a call without a result.
+    private struct Failure: Error {
+        var error: SluiceError
+        /// `true` if the service did not answer. An answer to the arguments of one user says nothing about calls of others.
+        var isOutage: Bool
+
+        init(_ error: SluiceError, isOutage: Bool) {
+            self.error = error
+            self.isOutage = isOutage
+        }
+    }
+
     private struct State {
         var calls = CallsInFlight()
         var breakers: [String: CircuitBreaker] = [:]
@@ -79,13 +91,13 @@ package final class WebhookFunctions: AppFunctions {
         try begin(call)
         let message = WebhookMessage(call, of: function, app: app.id, id: call.id ?? newID())
         let start = ports.environment.monotonicNanoseconds()
-        do throws(SluiceError) {
+        do throws(Failure) {
             let result = try await run(message, function, target, key)
             end(call, since: start, nil)
             return result
         } catch {
             end(call, since: start, error)
-            throw error
+            throw error.error
         }
     }
 
@@ -142,19 +154,18 @@ package final class WebhookFunctions: AppFunctions {
         }
     }
 
-    private func end(_ call: FunctionCall, since start: UInt64, _ error: SluiceError?) {
+    private func end(_ call: FunctionCall, since start: UInt64, _ failure: Failure?) {
         let now = ports.environment.monotonicNanoseconds()
-        let isOutage = error.map { $0.code == .functionUnavailable || $0.code == .functionTimeout } ?? false
         let (before, after) = state.withLock { state -> (Bool, Bool) in
             state.calls.end(call.name, user: call.userID)
             var breaker = state.breakers[call.name] ?? CircuitBreaker()
             let before = breaker.isOpen
-            if isOutage { breaker.failed(now: now) } else { breaker.answered() }
+            if failure?.isOutage == true { breaker.failed(now: now) } else { breaker.answered() }
             state.breakers[call.name] = breaker
             return (before, breaker.isOpen)
         }
-        ports.called(call.name, now - start, error)
-        if after, !before, let error {
+        ports.called(call.name, now - start, failure?.error)
+        if after, !before, let error = failure?.error {
             ports.logger.warning(
                 "The service of a function does not answer. Calls fail at once, until it does.",
                 metadata: ["function": "\(call.name)", "error": .string(error.description)])
@@ -166,21 +177,23 @@ package final class WebhookFunctions: AppFunctions {
     /// Sends the request, again if the function is idempotent.
     private func run(
         _ message: WebhookMessage, _ function: AppFunction, _ target: WebhookTarget, _ key: [UInt8]
-    ) async throws(SluiceError) -> JSON {
+    ) async throws(Failure) -> JSON {
         let environment = ports.environment
         let end = environment.monotonicNanoseconds() + UInt64(target.milliseconds) * 1_000_000
         var waits = (target.isIdempotent ? Self.backOff : []).makeIterator()
         while true {
             let now = environment.monotonicNanoseconds()
             guard now < end else {
-                throw SluiceError(.functionTimeout, "The function '\(function.name)' did not answer within \(target.milliseconds) ms.")
+                throw Failure(
+                    SluiceError(.functionTimeout, "The function '\(function.name)' did not answer within \(target.milliseconds) ms."),
+                    isOutage: true)
             }
             let request = message.request(
                 to: target, key: key, seconds: environment.wallMilliseconds() / 1_000, milliseconds: Int((end - now + 999_999) / 1_000_000))
-            do throws(SluiceError) {
-                return try WebhookAnswer.result(of: try await send(request, function), function: function.name)
+            do throws(Failure) {
+                return try await result(of: request, function)
             } catch {
-                guard error.code == .functionUnavailable, let wait = waits.next() else { throw error }
+                guard error.error.code == .functionUnavailable, let wait = waits.next() else { throw error }
                 let pause = (wait + environment.random() % wait) * 1_000_000
                 guard environment.monotonicNanoseconds() + pause < end, (try? await environment.sleep(nanoseconds: pause)) != nil else {
                     throw error
@@ -189,15 +202,39 @@ package final class WebhookFunctions: AppFunctions {
         }
     }
 
-    private func send(_ request: OutboundRequest, _ function: AppFunction) async throws(SluiceError) -> OutboundAnswer {
+    private func result(of request: OutboundRequest, _ function: AppFunction) async throws(Failure) -> JSON {
+        let answer = try await send(request, function)
+        do throws(SluiceError) { return try WebhookAnswer.result(of: answer, function: function.name) } catch {
+            throw Failure(error, isOutage: answer.isFromGateway)
+        }
+    }
+
+    private func send(_ request: OutboundRequest, _ function: AppFunction) async throws(Failure) -> OutboundAnswer {
         do throws(SluiceError) {
             return try await ports.http.send(request)
         } catch {
             // The host and the reason are for operators alone.
-            if error.code == .outboundTimeout {
-                throw SluiceError(.functionTimeout, "The function '\(function.name)' did not answer in time.", cause: .error(error))
+            switch error.code {
+            case .outboundTimeout:
+                throw Failure(
+                    SluiceError(.functionTimeout, "The function '\(function.name)' did not answer in time.", cause: .error(error)),
+                    isOutage: true)
+            case .tooManyRequests:
+                throw Failure(
+                    SluiceError(
+                        .tooManyRequests, "The function '\(function.name)' waits for other services.", fix: error.fix, cause: .error(error)),
+                    isOutage: false)
+            case .outboundTooLarge:
+                throw Failure(
+                    SluiceError(.functionFailed, "The answer of the function '\(function.name)' is too large.", cause: .error(error)),
+                    isOutage: false)
+            default:
+                // A client that gives up ends its call here.
+                throw Failure(
+                    SluiceError(
+                        .functionUnavailable, "The service of the function '\(function.name)' does not answer.", cause: .error(error)),
+                    isOutage: !Task.isCancelled)
             }
-            throw SluiceError(.functionUnavailable, "The service of the function '\(function.name)' does not answer.", cause: .error(error))
         }
     }
 

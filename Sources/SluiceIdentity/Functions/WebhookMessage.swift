@@ -67,6 +67,11 @@ extension UserContext {
     }
 }
 
+extension OutboundAnswer {
+    /// `true` for an answer of a proxy whose service is away: 502, 503 or 504 (RFC 9110, section 15.6).
+    var isFromGateway: Bool { (502...504).contains(status) }
+}
+
 /// The answer of the service behind a function.
 package enum WebhookAnswer {
     /// The maximum length of an error's text, in Unicode scalars. The rest is cut.

@@ -57,7 +57,7 @@ package final class OutboundClient: OutboundHTTP {
         }
         guard isAdmitted else {
             throw SluiceError(
-                .outboundFailed, "More than \(Self.requests) requests to other services run.", value: target.host,
+                .tooManyRequests, "More than \(Self.requests) requests to other services run.",
                 fix: "Try again in a few seconds.")
         }
         defer { running.withLock { $0 -= 1 } }
@@ -130,7 +130,7 @@ package final class OutboundClient: OutboundHTTP {
         if let refused = error as? RefusedAddress { return target.refusal(of: refused.address) }
         if error is NIOTooManyBytesError {
             return SluiceError(
-                .outboundFailed, "The answer of a service is larger than \(request.answerBytes) bytes.", value: target.host)
+                .outboundTooLarge, "The answer of a service is larger than \(request.answerBytes) bytes.", value: target.host)
         }
         return SluiceError(.outboundFailed, "A request to a service failed.", value: target.host, cause: ErrorCause(error))
     }

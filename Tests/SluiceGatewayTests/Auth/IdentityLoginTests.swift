@@ -143,7 +143,9 @@ import Testing
     @Test(arguments: bodies) func `an issuer that does not answer is 503 or 504, and no account is made`(
         provider: String, member: String
     ) async throws {
-        for (code, status) in [(ErrorCode.outboundFailed, 503), (.outboundAddressRefused, 503), (.outboundTimeout, 504)] {
+        for (code, status) in [
+            (ErrorCode.outboundFailed, 503), (.outboundAddressRefused, 503), (.outboundTooLarge, 503), (.outboundTimeout, 504),
+        ] {
             services.replace { _ throws(SluiceError) in throw SluiceError(code, "The issuer does not answer.", value: "10.1.2.3") }
             let fixture = try await fixture()
             let answer = try await logIn(fixture, provider, [member: .string(try token())])
