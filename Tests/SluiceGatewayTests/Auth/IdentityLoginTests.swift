@@ -217,6 +217,17 @@ import Testing
         #expect(fixture.changes.current.count == 1)
     }
 
+    @Test(arguments: [ErrorCode.functionFailed, .functionUnavailable, .functionTimeout])
+    func `logins whose function fails are limited by address`(code: ErrorCode) async throws {
+        let functions = DecidingFunctions { _ throws(SluiceError) in throw SluiceError(code, "No.") }
+        let fixture = try await AuthFixture(issuers: ["custom-function": .function(FunctionLogin("login", of: functions))])
+        var statuses: [Int] = []
+        for _ in 0..<200 { statuses.append(try await logIn(fixture, "custom-function", ["pin": 1]).status) }
+        #expect(statuses.first != 429 && statuses.last == 429)
+        #expect(functions.calls.count < 200)
+        #expect(try await logIn(fixture, "custom-function", ["pin": 1], from: "10.0.0.2").status == statuses.first)
+    }
+
     @Test func `rejected tokens are limited by address, and accepted ones are not`() async throws {
         let fixture = try await fixture()
         for _ in 0..<200 { #expect(try await logIn(fixture, "custom-token", ["token": .string(try token())]).status == 200) }
