@@ -6,10 +6,10 @@ import SluicePorts
 struct MailFailure: Error, Hashable, Sendable {
     /// The library's description, such as `Login denied`.
     var text: String
-    /// The last reply code of the server; 0 without one.
+    /// The reply code of the server to the mail; 0 if there was none, or the log-in or TLS failed.
     var reply: Int
 
-    /// `true` if a repetition would fail as well: the server refused with a code from 500.
+    /// `true` if a repetition would fail as well: the server refused the mail with a code from 500.
     var isPermanent: Bool { (500..<600).contains(reply) }
 }
 
@@ -112,7 +112,9 @@ struct MailTransfer: Sendable {
         }
         let text = unsafe String(cString: errors)
         let words = text.isEmpty ? unsafe curl_easy_strerror(code).map { unsafe String(cString: $0) } ?? "error \(code.rawValue)" : text
-        throw MailFailure(text: words, reply: unsafe sluice_curl_reply(handle))
+        // A wrong password says nothing about a mail, which can be sent once the operator has corrected it.
+        let isAboutMail = code != CURLE_LOGIN_DENIED && code != CURLE_USE_SSL_FAILED
+        throw MailFailure(text: words, reply: isAboutMail ? unsafe sluice_curl_reply(handle) : 0)
     }
 }
 
