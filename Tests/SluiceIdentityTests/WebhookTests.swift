@@ -169,7 +169,7 @@ struct `A function with a service` {
         let functions = Self.functions(http) { _ in }
         for _ in 0..<CircuitBreaker.failures * 2 {
             let error = await Self.failure(functions, "sum", .user(Self.ada))
-            #expect(error?.code == code && error?.description.contains("hooks.example") == false)
+            #expect(error?.code == code && error.map { ClientError($0).message.contains("hooks.example") } == false)
         }
         http.replace { _ in Self.answer(["result": 1]) }
         #expect(await Self.failure(functions, "sum", .user(Self.ada)) == nil)
