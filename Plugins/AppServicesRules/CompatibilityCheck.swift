@@ -16,12 +16,14 @@ struct CompatibilityCheck {
             }
     }
 
-    /// The parts of `apply_when` that the plugin cannot evaluate.
+    /// The parts of `apply_when` that the plugin cannot evaluate by itself: values that it lacks, and results of functions.
     var undecided: [String] {
-        let functions = role.applyWhen.expansions.compactMap { if case .function(let name) = $0 { name } else { nil } }
-        return functions.map { "apply_when: there are no server functions that \($0) could call; let custom data or a plugin decide" }
-            + secretReasons(role.applyWhen).map { "apply_when: \($0)" }
+        let functions = role.applyWhen.expansions.compactMap { if case .function(let name, _) = $0 { name } else { nil } }
+        return unknown + Set(functions).sorted().map { "apply_when: the function \"\($0)\" has no result" }
     }
+
+    /// The parts of `apply_when` that have no value in any session.
+    var unknown: [String] { secretReasons(role.applyWhen).map { "apply_when: \($0)" } }
 
     private func secretReasons(_ expression: Expression) -> [String] {
         let names = expression.expansions.compactMap { if case .value(let name, _) = $0, secrets.contains(name) { name } else { nil } }
@@ -112,7 +114,8 @@ extension Expansion {
     fileprivate var unavailable: String? {
         switch self {
         case .document(let image, let path): ([image.rawValue] + path).joined(separator: ".")
-        case .foreign(let name), .function(let name): name
+        case .foreign(let name): name
+        case .function(let name, _): "%function \"\(name)\""
         case .constant, .user, .value, .environmentTag, .environmentValue: nil
         }
     }

@@ -12,8 +12,8 @@ enum Expansion: Hashable {
     case document(Image, path: [String])
     /// `%%request` and similar names, which exist but have no meaning in sync.
     case foreign(String)
-    /// A call of a server function, with its name for messages. The gateway has no server functions.
-    case function(String)
+    /// A call of a function of the app. The gateway calls it ahead of a session, and the user has the result.
+    case function(name: String, arguments: [PluginValue])
 
     /// The document before or after a write.
     enum Image: String {
@@ -59,7 +59,8 @@ enum Expansion: Hashable {
         case .environmentTag: .string(session.environment.tag)
         case .environmentValue(let name, let path): Self.follow(path, from: session.environment.values[name])
         case .document(let image, let path): session.write.map { Self.follow(path, in: $0[image]) ?? .null }
-        case .foreign, .function: nil
+        case .function(let name, let arguments): session.user.result(of: name, arguments)
+        case .foreign: nil
         }
     }
 
@@ -69,11 +70,13 @@ enum Expansion: Hashable {
         case .constant, .user, .environmentTag, .environmentValue: true
         case .value(let name, _): !session.secrets.contains(name)
         case .document: session.write != nil
-        case .foreign, .function: false
+        case .function(let name, let arguments): session.user.result(of: name, arguments) != nil
+        case .foreign: false
         }
     }
 
     var isDocument: Bool { if case .document = self { true } else { false } }
+    var isFunction: Bool { if case .function = self { true } else { false } }
 
     private static func member(_ name: String, of user: PluginUser) -> PluginValue? {
         switch name {
@@ -99,6 +102,13 @@ enum Expansion: Hashable {
         guard case .array(let elements) = start else { return follow(rest, from: start[step]) }
         if let index = Int(step) { return elements.indices.contains(index) ? follow(rest, from: elements[index]) : nil }
         return .array(elements.compactMap { follow(path, from: $0) })
+    }
+}
+
+extension PluginUser {
+    /// Returns the result of a call; nil if the gateway has not called the function.
+    fileprivate func result(of name: String, _ arguments: [PluginValue]) -> PluginValue? {
+        functions.first { $0.name == name && $0.arguments == arguments }?.result
     }
 }
 

@@ -112,6 +112,9 @@ extension Expression.Operand {
         case .expansion(.document(let image, let path)):
             // An absent field of a document is null and known, so it is no reason to deny a write that leaves it absent.
             return Expansion.document(image, path: path).resolve(in: session).map { Resolved(value: RuleValue($0)) }
+        case .expansion(let call) where call.isFunction:
+            // A function that returns nothing has answered.
+            return call.resolve(in: session).map { Resolved(value: RuleValue($0)) }
         case .expansion(let expansion):
             guard let value = expansion.resolve(in: session), !value.isNull else { return nil }
             guard case .list(let elements) = RuleValue(value) else { return Resolved(value: RuleValue(value)) }

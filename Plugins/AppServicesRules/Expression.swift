@@ -52,8 +52,10 @@ extension Expression {
     private static let concat = "%concat"
     private static let logic = ["$and", "$or", "$nor", "$not", "%and", "%or", "%nor", "%not"]
     private static let operators = Comparison.allCases.map(\.rawValue) + ["$exists", "%exists", "$not", "%not"]
-    private static func function(_ value: PluginValue) -> Expansion {
-        .function("%function\(value["name"]?.string.map { " \"\($0)\"" } ?? "")")
+
+    private static func function(_ value: PluginValue) -> Operand {
+        guard let name = value["name"]?.string else { return .expansion(.foreign("%function")) }
+        return .expansion(.function(name: name, arguments: value["arguments"]?.array ?? []))
     }
 
     /// - Throws: An error in the expression, with the line if it is known.
@@ -77,7 +79,7 @@ extension Expression {
             case "$or", "%or": return .any(try list(member))
             case "$nor", "%nor": return .not(.any(try list(member)))
             case "$not", "%not": return .not(try Expression(parsing: member.value))
-            case "%function": return .exists(.expansion(function(member.value)), true)
+            case "%function": return .test(.expansion(.constant(true)), .equal, function(member.value))
             case _ where member.key.hasPrefix("%%"):
                 return try test(.expansion(try Expansion(member.key)), member.value)
             case _ where member.key.hasPrefix("$") || member.key.hasPrefix("%"):
@@ -118,7 +120,7 @@ extension Expression {
             default: throw RuleMistake("\(member.key) takes true or false, not \(member.value.json)")
             }
         case "$not", "%not": return .not(try test(subject, member.value))
-        case "%function": return .exists(.expansion(function(member.value)), true)
+        case "%function": return .test(subject, .equal, function(member.value))
         default:
             guard let comparison = Comparison(rawValue: member.key) else {
                 throw unknownOperator(member.key, among: operators + Conversion.allCases.map(\.rawValue) + [concat])
@@ -152,7 +154,7 @@ extension Expression {
             return .list(operands)
         case .object(let members):
             if let value = RuleValue(extended: value) { return .value(value) }
-            if members.count == 1, members[0].key == "%function" { return .expansion(function(members[0].value)) }
+            if members.count == 1, members[0].key == "%function" { return function(members[0].value) }
             if members.count == 1, let conversion = Conversion(rawValue: members[0].key) {
                 return .converted(conversion, try converted(members[0]))
             }

@@ -5,8 +5,10 @@ struct PreparedRole {
     let role: Role
     /// The reasons that make the role unusable in sync. If there are any, the role denies.
     let incompatibilities: [String]
-    /// The parts of `apply_when` that the plugin cannot evaluate, such as a function. If the result depends on them, the role denies.
+    /// The parts of `apply_when` that the plugin cannot evaluate by itself. If the result depends on one without a value, the role denies.
     let undecided: [String]
+    /// Those that have no value in any session.
+    let unknown: [String]
     /// `true` if `apply_when` depends on such parts, or on values that do not exist when a session starts.
     let isUndecidable: Bool
     let type: PluginObjectType
@@ -21,6 +23,7 @@ struct PreparedRole {
         self.type = type
         incompatibilities = check.reasons
         undecided = check.undecided
+        unknown = check.unknown
         isUndecidable = !check.undecided.isEmpty || !check.missing.isEmpty
         masks = FieldMasks(role, type, app.schema)
         immutable = Set(

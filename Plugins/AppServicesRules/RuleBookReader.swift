@@ -52,9 +52,9 @@ struct RuleBookReader {
                 let reasons = role.incompatibilities.joined(separator: "; ")
                 warnings.append("\(type): role \"\(role.role.name)\" is not sync compatible and denies: \(reasons)")
             }
-            if role.incompatibilities.isEmpty, role.isUndecidable {
+            if role.incompatibilities.isEmpty, !role.unknown.isEmpty {
                 warnings.append(
-                    "\(type): role \"\(role.role.name)\" denies the users that it may apply to: \(role.undecided.joined(separator: "; "))")
+                    "\(type): role \"\(role.role.name)\" denies the users that it may apply to: \(role.unknown.joined(separator: "; "))")
             }
             for note in role.masks.notes { warnings.append("\(type): role \"\(role.role.name)\": \(note)") }
         }

@@ -28,7 +28,16 @@ extension PluginUser {
         guard let value, value.members != nil else { throw PluginError(unusable: "user") }
         self.init(
             id: try value.text("id"), type: try value.text("type"), data: value["data"] ?? [:],
-            customData: value["custom_data"] ?? [:], identities: value["identities"] ?? [])
+            customData: value["custom_data"] ?? [:], identities: value["identities"] ?? [], functions: try Self.functions(value))
+    }
+
+    private static func functions(_ value: PluginValue) throws(PluginError) -> [PluginFunctionResult] {
+        var functions: [PluginFunctionResult] = []
+        for call in value["functions"]?.array ?? [] {
+            functions.append(
+                PluginFunctionResult(name: try call.text("name"), arguments: try call.list("arguments"), result: call["result"] ?? .null))
+        }
+        return functions
     }
 }
 

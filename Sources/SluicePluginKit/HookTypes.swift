@@ -9,16 +9,33 @@ public struct PluginUser: Hashable, Sendable {
     public var customData: PluginValue
     /// The user's identities: a list of objects.
     public var identities: PluginValue
+    /// The results of the app's functions that roles call by `%function`.
+    public var functions: [PluginFunctionResult]
 
     public init(
         id: String, type: String = "normal", data: PluginValue = [:], customData: PluginValue = [:],
-        identities: PluginValue = []
+        identities: PluginValue = [], functions: [PluginFunctionResult] = []
     ) {
         self.id = id
         self.type = type
         self.data = data
         self.customData = customData
         self.identities = identities
+        self.functions = functions
+    }
+}
+
+/// A call of a function of the app in the rules, with its result.
+public struct PluginFunctionResult: Hashable, Sendable {
+    public var name: String
+    /// The arguments as the rules have them, before names such as `%%user.id` are replaced.
+    public var arguments: [PluginValue]
+    public var result: PluginValue
+
+    public init(name: String, arguments: [PluginValue], result: PluginValue) {
+        self.name = name
+        self.arguments = arguments
+        self.result = result
     }
 }
 

@@ -3,7 +3,8 @@ package import SluiceValues
 
 /// The rule plugins, as the pipeline sees them. Every failure is an answer of its own: denied.
 package protocol Rules: Sendable {
-    /// Returns the session's permissions for the given classes.
+    /// Returns the session's permissions for the given classes. They depend on the results of functions that the plan has, and not on those
+    /// of `user`.
     func openSession(user: UserContext, types: [String]) async throws -> SessionPlan
     /// Returns predicates to AND into the queries, in the order of `queries`. `TRUEPREDICATE` narrows nothing.
     func checkSubscription(user: UserContext, queries: [(type: String, query: String)]) async throws -> [String]
@@ -25,6 +26,8 @@ package struct UserContext: Hashable, Sendable {
     /// The user's custom data document, as JSON.
     package var customData: JSON
     package var identities: JSON
+    /// The results of the functions that the rules call, from the latest plan of the session.
+    package var functions: [RuleFunctionResult] = []
 
     package init(
         id: String, type: String = "normal", data: JSON = .object([]), customData: JSON = .object([]),
@@ -35,6 +38,20 @@ package struct UserContext: Hashable, Sendable {
         self.data = data
         self.customData = customData
         self.identities = identities
+    }
+}
+
+/// A call of a function by the rules, with its result.
+package struct RuleFunctionResult: Hashable, Sendable {
+    package var name: String
+    /// The arguments as the rules have them, before names such as `%%user.id` are replaced.
+    package var arguments: [JSON]
+    package var result: JSON
+
+    package init(name: String, arguments: [JSON], result: JSON) {
+        self.name = name
+        self.arguments = arguments
+        self.result = result
     }
 }
 
@@ -104,6 +121,9 @@ package struct TypePlan: Hashable, Sendable {
 /// The rules' answer for a session, by class. A missing class is denied.
 package struct SessionPlan: Hashable, Sendable {
     package var types: [String: TypePlan]
+    /// The results of functions that the permissions depend on. Later questions about the session's user have them too.
+    package var functions: [RuleFunctionResult] = []
+
     package init(types: [String: TypePlan]) { self.types = types }
     package subscript(_ type: String) -> TypePlan { types[type] ?? .denied }
 }

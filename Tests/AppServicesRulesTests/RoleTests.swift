@@ -1,5 +1,6 @@
 import SluiceCore
 import SluicePorts
+import SluiceValues
 import Testing
 
 @Suite struct `Taking a role` {
@@ -36,15 +37,33 @@ import Testing
         #expect(plan["Nothing"] == .denied)
     }
 
-    @Test func `a function that decides on a role makes that role deny, and no others`() async throws {
-        let byFunction = #"{"%%true": {"%function": {"name": "isChief", "arguments": ["%%user.id"]}}}"#
-        let app = App(roles: "[\(role("all", when: #"{"%%user.id": "ann"}"#)), \(role("chief", when: byFunction))]")
+    @Test func `a function without a result makes the role that it decides on deny, and no others`() async throws {
+        let app = App(
+            roles: "[\(role("all", when: #"{"%%user.id": "ann"}"#)), \(role("chief", when: Self.isChief)), \(role("rest", when: "true"))]")
         #expect(try await app.task(for: user("ann")).read == "TRUEPREDICATE")
-        let plan = try await app.task(for: user("bob"))
-        #expect(
-            plan.read == "FALSEPREDICATE" && plan.role.contains("there are no server functions that %function \"isChief\" could call"),
-            "\(plan.role)")
-        #expect(try await app.warnings.contains { $0.contains("role \"chief\"") && $0.contains("%function \"isChief\"") })
+        var bob = user("bob")
+        // The result of another call decides nothing.
+        bob.functions = [RuleFunctionResult(name: "isChief", arguments: ["%%user.id", 2], result: true)]
+        let plan = try await app.task(for: bob)
+        #expect(plan.read == "FALSEPREDICATE" && plan.role.contains(#"the function "isChief" has no result"#), "\(plan.role)")
+        #expect(try await app.warnings.allSatisfy { !$0.contains("isChief") })
+    }
+
+    private static let isChief = #"{"%%true": {"%function": {"name": "isChief", "arguments": ["%%user.id", 1.0]}}}"#
+
+    @Test(
+        arguments: [
+            (isChief, true, "chief"), (isChief, false, "rest"), (isChief, .null, "rest"), (isChief, "yes", "rest"),
+            (#"{"%function": {"name": "isChief", "arguments": ["%%user.id", 1.0]}}"#, true, "chief"),
+            (#"{"%%user.id": {"$in": {"%function": {"name": "isChief", "arguments": ["%%user.id", 1.0]}}}}"#, ["ann", "bob"], "chief"),
+            (#"{"%%user.id": {"$in": {"%function": {"name": "isChief", "arguments": ["%%user.id", 1.0]}}}}"#, ["ann"], "rest"),
+            (#"{"%not": {"%%true": {"%function": {"name": "isChief", "arguments": ["%%user.id", 1.0]}}}}"#, true, "rest"),
+        ] as [(String, JSON, String)])
+    func `the result of a function decides on a role`(when: String, result: JSON, expected: String) async throws {
+        let app = App(roles: "[\(role("chief", when: when)), \(role("rest", when: "true"))]")
+        var bob = user("bob")
+        bob.functions = [RuleFunctionResult(name: "isChief", arguments: ["%%user.id", 1.0], result: result)]
+        #expect(try await app.task(for: bob).role == expected)
     }
 
     @Test func `an incompatible role denies, and later ones are not tried`() async throws {

@@ -119,8 +119,11 @@ typedef struct sluice_plugin {
 
     /*
      * open_session: called when a session starts and when its user's data changed.
-     * in:  {"user": {"id": text, "type": text, "data": object, "custom_data": object, "identities": [...]},
+     * in:  {"user": {"id": text, "type": text, "data": object, "custom_data": object, "identities": [...],
+     *                "functions": [{"name": text, "arguments": [...], "result": any JSON}]},
      *       "types": [text]}
+     *      "functions": the results of the functions that the app's rules call; missing if they call none. The arguments are those of
+     *      the rules, before names such as %%user.id are replaced.
      * out: {"types": {Type: {"read": query text, "write": query text, "insert": bool, "delete": bool,
      *                        "readable_fields": null (all) or [name], "writable_fields": null (all) or [name],
      *                        "role": text (for explain), "check_write": bool (default false),

@@ -113,6 +113,8 @@ package struct AppConfiguration: Sendable {
     package var values: [String: JSON] = [:]
     package var secrets = AppSecrets()
     package var functions: [AppFunction] = []
+    /// The calls of functions in the rules.
+    package var ruleCalls: [RuleCall] = []
     package var triggers: [AuthenticationTrigger] = []
     /// The mail server; nil if the app sends no mails.
     package var mail: MailSettings?

@@ -53,6 +53,7 @@ struct AppReader {
         configuration.plugins = plugins
         configuration.secrets = secrets
         configuration.functions = functions
+        configuration.ruleCalls = RuleCallReader(files: texts, functions: functions, list: list).read()
         configuration.triggers = triggers
         configuration.mail = mail
         configuration.notes = list.notes.sorted { ($0.file, $0.line, $0.column) < ($1.file, $1.line, $1.column) }

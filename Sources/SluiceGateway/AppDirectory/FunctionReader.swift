@@ -69,7 +69,8 @@ struct FunctionReader {
         return .constant(false)
     }
 
-    private static func isKnown(_ name: String) -> Bool {
+    /// `true` if a name has a value in conditions and in arguments.
+    static func isKnown(_ name: String) -> Bool {
         name == "%%environment.tag" || name.hasPrefix("%%user.") || name.hasPrefix("%%values.")
     }
 

@@ -70,11 +70,11 @@ struct GatewayBuilder {
     /// - Throws: The first part that does not fit. The caller closes `outside`.
     func build() async throws -> GatewayParts {
         let model = try await openModel()
-        let rules = try await startRules(model)
-        let mail = try GatewayMail.open(configuration, metrics: outside.metrics, environment: environment, logger: logger)
         let functions = try WebhookFunctions.open(
             app, http: outside.http, metrics: outside.metrics, environment: environment, logger: logger)
         noteMissing(functions)
+        let rules = try await startRules(model, functions)
+        let mail = try GatewayMail.open(configuration, metrics: outside.metrics, environment: environment, logger: logger)
         let access = try await GatewayAccess.open(
             pool: pool, app: app, isDevelopment: configuration.isDevelopment, passwordCost: configuration.passwordCost,
             outside: .init(http: outside.http, mail: mail?.accounts, functions: functions), environment: environment, logger: logger)
@@ -132,11 +132,13 @@ struct GatewayBuilder {
         return Model(schema: schema, tables: tables, applied: applied)
     }
 
-    private func startRules(_ model: Model) async throws -> PluginRules {
+    private func startRules(_ model: Model, _ functions: any AppFunctions) async throws -> PluginRules {
         // Plugins may parse predicates while they are configured.
         outside.services.connect(model.schema)
         try await outside.generations.start(model.schema.current())
-        return PluginRules(generations: outside.generations, authority: model.schema)
+        return PluginRules(
+            generations: outside.generations, authority: model.schema,
+            functions: RuleFunctions(functions, facts: app.functionFacts, environment: environment))
     }
 
     private func makeDelivery(_ schema: GatewaySchema) -> Delivery {

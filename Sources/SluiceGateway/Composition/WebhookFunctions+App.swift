@@ -16,7 +16,7 @@ extension WebhookFunctions {
             keys[name] = Array(try app.secrets.text(of: name, in: variables).utf8)
         }
         return WebhookFunctions(
-            app.functions, of: .init(id: app.appID, values: app.values, environmentTag: app.environmentTag), keys: keys,
+            app.functions, of: app.functionFacts, keys: keys,
             ports: .init(
                 http: http, environment: environment, logger: logger,
                 called: { function, nanoseconds, error in
@@ -25,4 +25,9 @@ extension WebhookFunctions {
                     metrics.histogram(.functionSeconds, label: function).observe(nanoseconds: nanoseconds)
                 }))
     }
+}
+
+extension AppConfiguration {
+    /// The facts that conditions and arguments of functions need.
+    var functionFacts: WebhookFunctions.App { .init(id: appID, values: values, environmentTag: environmentTag) }
 }

@@ -7,14 +7,19 @@ import SluiceQuery
 struct PluginRules: Rules {
     let generations: RuleGenerations
     let authority: any SchemaAuthority
+    let functions: RuleFunctions
 
     func openSession(user: UserContext, types: [String]) async throws -> SessionPlan {
         let isDevelopment = authority.current().isDevelopment
-        guard let plan = try await generations.ask({ try await $0.openSession(user: user, types: types) }) else {
+        var asking = user
+        asking.functions = try await functions.results(of: generations.app.ruleCalls, for: user)
+        guard let plan = try await generations.ask({ [asking] in try await $0.openSession(user: asking, types: types) }) else {
             let allowed: TypePlan = isDevelopment ? .open : .denied
             return SessionPlan(types: Dictionary(types.map { ($0, allowed) }, uniquingKeysWith: { first, _ in first }))
         }
-        return SessionPlan(types: plan.types.mapValues { $0.grants || isDevelopment ? $0 : .denied })
+        var permitted = SessionPlan(types: plan.types.mapValues { $0.grants || isDevelopment ? $0 : .denied })
+        permitted.functions = asking.functions
+        return permitted
     }
 
     func checkSubscription(user: UserContext, queries: [(type: String, query: String)]) async throws -> [String] {

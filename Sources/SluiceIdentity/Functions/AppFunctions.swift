@@ -7,6 +7,8 @@ package struct FunctionCall: Hashable, Sendable {
     /// The origin of a call.
     package enum Caller: Hashable, Sendable {
         case user(UserContext)
+        /// The gateway, whose rules decide on the user. It may call private functions, whatever their conditions are.
+        case rules(UserContext)
         /// The gateway itself: a provider, a confirmation or a trigger. It may call private functions.
         case system
     }

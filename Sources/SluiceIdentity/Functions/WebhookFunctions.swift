@@ -24,6 +24,19 @@ package final class WebhookFunctions: AppFunctions {
             self.values = values
             self.environmentTag = environmentTag
         }
+
+        /// Returns the value of a name such as `%%user.id` in a condition or an argument; nil for none.
+        package func value(of name: String, for user: UserContext) -> JSON? {
+            let path = name.split(separator: ".", omittingEmptySubsequences: false)
+            switch path.first {
+            case "%%user": return user.json.value(at: path.dropFirst())
+            case "%%values": return path.count < 2 ? nil : values[String(path[1])]?.value(at: path.dropFirst(2))
+            case "%%environment": return path.dropFirst() == ["tag"] ? .string(environmentTag) : nil
+            case "%%true": return true
+            case "%%false": return false
+            default: return nil
+            }
+        }
     }
 
     /// The systems that calls use.
@@ -106,29 +119,16 @@ package final class WebhookFunctions: AppFunctions {
     private func admitted(_ call: FunctionCall) throws(SluiceError) -> AppFunction {
         let found = functions[call.name]
         switch call.caller {
-        case .system:
+        case .system, .rules:
             if let found { return found }
         case .user(let user):
             guard let found, !found.isPrivate else { break }
-            guard found.condition.holds({ value(of: $0, for: user) }) else {
+            guard found.condition.holds({ app.value(of: $0, for: user) }) else {
                 throw SluiceError(.functionRefused, "The user may not call the function '\(found.name)'.")
             }
             return found
         }
         throw call.notFound
-    }
-
-    /// Returns the value of a name in a condition; nil for none.
-    private func value(of name: String, for user: UserContext) -> JSON? {
-        let path = name.split(separator: ".", omittingEmptySubsequences: false)
-        switch path.first {
-        case "%%user": return user.json.value(at: path.dropFirst())
-        case "%%values": return path.count < 2 ? nil : app.values[String(path[1])]?.value(at: path.dropFirst(2))
-        case "%%environment": return path.dropFirst() == ["tag"] ? .string(app.environmentTag) : nil
-        case "%%true": return true
-        case "%%false": return false
-        default: return nil
-        }
     }
 
     // MARK: Running
@@ -249,7 +249,7 @@ extension FunctionCall {
     fileprivate var userID: String? {
         switch caller {
         case .user(let user): user.id
-        case .system: nil
+        case .system, .rules: nil
         }
     }
 }

@@ -16,7 +16,7 @@ package struct WebhookMessage: Sendable {
         self.id = id
         let user: JSON =
             switch call.caller {
-            case .user(let user): user.json
+            case .user(let user), .rules(let user): user.json
             case .system: .null
             }
         let json: JSON = [

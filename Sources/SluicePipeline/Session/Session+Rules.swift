@@ -55,10 +55,11 @@ extension Session {
     /// Asks for the current permissions and the view under them; nil without subscriptions.
     private func ask(withNewData: Bool) async throws -> View? {
         guard let user else { return nil }
-        let now = withNewData ? try await services.authenticator.current(user) : user.user
+        var now = withNewData ? try await services.authenticator.current(user) : user.user
         let queryable = services.authority.current().fields
         do {
             let plan = try await services.rules.openSession(user: now, types: clientTypes.map(\.name))
+            now.functions = plan.functions
             machine.planned(plan, for: queryable)
         } catch let error as SluiceError where error.code == .pluginRefused {
             // This is an answer: the user has no permissions.

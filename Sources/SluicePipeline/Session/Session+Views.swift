@@ -60,6 +60,7 @@ extension Session {
         // Another session may have added them.
         guard schema.fields != machine.rules.planned else { return }
         let plan = try await services.rules.openSession(user: user, types: clientTypes.map(\.name))
+        self.user?.user.functions = plan.functions
         machine.planned(plan, for: schema.fields)
     }
 

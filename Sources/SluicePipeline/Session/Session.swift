@@ -186,6 +186,7 @@ package actor Session {
         }
         self.file = file
         let plan = try await patientlyOpen(user.user, types.map(\.name))
+        self.user?.user.functions = plan.functions
         machine.planned(plan, for: schema.fields)
         perform(machine.handle(.opened(changeset: file.changeset)))
         send(
@@ -258,6 +259,8 @@ package actor Session {
         guard before?.id == after.user.id else {
             throw SluiceError(.userMismatch, "The new token belongs to user \(after.user.id), the session to \(before?.id ?? "nobody").")
         }
+        // The plan remains, and so do the results that it depends on.
+        self.user?.user.functions = before?.functions ?? []
     }
 }
 

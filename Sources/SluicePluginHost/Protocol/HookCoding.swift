@@ -17,10 +17,16 @@ package struct TypeQuery: Hashable, Sendable {
 /// Answers are decoded strictly, because an unknown key may be a misspelt restriction.
 enum HookCoding {
     static func json(_ user: UserContext) -> JSON {
-        [
-            "id": .string(user.id), "type": .string(user.type), "data": user.data, "custom_data": user.customData,
-            "identities": user.identities,
+        var members: [JSON.Member] = [
+            .init("id", .string(user.id)), .init("type", .string(user.type)), .init("data", user.data),
+            .init("custom_data", user.customData), .init("identities", user.identities),
         ]
+        if !user.functions.isEmpty { members.append(.init("functions", .array(user.functions.map(json)))) }
+        return .object(members)
+    }
+
+    private static func json(_ call: RuleFunctionResult) -> JSON {
+        ["name": .string(call.name), "arguments": .array(call.arguments), "result": call.result]
     }
 
     static func json(_ query: TypeQuery) -> JSON { ["type": .string(query.type), "query": .string(query.query)] }

@@ -118,4 +118,61 @@ import Testing
         #expect(problems.first?.file == "sluice.json" && problems.first?.line == 3, "\(problems)")
         #expect(problems.first?.message.contains(message) == true && problems.first?.fix.contains(fix) == true, "\(problems)")
     }
+
+    // MARK: Rules
+
+    private static let rules = "data_sources/mongodb-atlas/shop/orders/rules.json"
+
+    private static func role(_ condition: String) -> String {
+        """
+        {
+            "roles": [{
+                "name": "chief",
+                "apply_when": \(condition),
+                "document_filters": { "read": true, "write": true }, "read": true, "write": true
+            }]
+        }
+        """
+    }
+
+    @Test func `are called by rules, each call once`() throws {
+        var files = Self.files(#"[{ "name": "sum", "private": true }]"#)
+        files[Self.rules] = Self.role(
+            """
+            {
+                "$or": [
+                    { "%%true": { "%function": { "name": "sum", "arguments": ["%%user.id", 1] } } },
+                    { "%function": { "name": "sum", "arguments": ["%%user.id", 1] } }, { "%function": { "name": "sum" } }
+                ]
+            }
+            """)
+        let app = try AppDirectory.read(files: files)
+        #expect(app.ruleCalls == [RuleCall("sum", arguments: ["%%user.id", 1]), RuleCall("sum")])
+        #expect(!app.notes.contains { $0.file == Self.rules }, "\(app.notes)")
+    }
+
+    @Test(arguments: [
+        (#"{ "%function": { "name": "summ" } }"#, "the app has no such function", "'sum'"),
+        (#"{ "%function": { "name": "idle" } }"#, "no service runs it", "sluice.json"),
+        (#"{ "%function": { "name": "sum", "arguments": ["%%root.owner"] } }"#, "'%%root.owner' has no value", "%%user"),
+    ])
+    func `that rules cannot call are noted, with file and line`(condition: String, message: String, fix: String) throws {
+        var files = Self.files(#"[{ "name": "sum" }, { "name": "idle" }]"#, Self.settings.replacing(#""*": {"#, with: #""none": {"#))
+        files["functions/config.json"] = #"[{ "name": "sum" }, { "name": "idle" }, { "name": "none" }]"#
+        files[Self.rules] = Self.role(condition)
+        let app = try AppDirectory.read(files: files)
+        #expect(app.ruleCalls.isEmpty)
+        let notes = app.notes.filter { $0.file == Self.rules }
+        #expect(notes.count == 1 && notes[0].line == 4, "\(notes)")
+        #expect(notes.first?.message.contains(message) == true && notes.first?.fix.contains(fix) == true, "\(notes)")
+    }
+
+    @Test func `are called by rules in a bounded number of ways`() throws {
+        var files = Self.files(#"[{ "name": "sum" }]"#)
+        let calls = (0...RuleCall.most).map { #"{ "%function": { "name": "sum", "arguments": [\#($0)] } }"# }
+        files[Self.rules] = Self.role(#"{ "$or": [\#(calls.joined(separator: ","))] }"#)
+        let app = try AppDirectory.read(files: files)
+        #expect(app.ruleCalls.count == RuleCall.most)
+        #expect(app.notes.contains { $0.message.contains("more than \(RuleCall.most) different calls") }, "\(app.notes)")
+    }
 }

@@ -1,0 +1,115 @@
+import IdentityTestSupport
+import SluiceCore
+import SluiceIdentity
+import SluicePorts
+import SluiceValues
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import SluiceGateway
+
+@Suite(.timeLimit(.minutes(1))) struct `Functions that rules call` {
+    private static let ann = UserContext(id: "ann", data: ["email": "ann@example.com"])
+    private static let calls = [RuleCall("isChief", arguments: ["%%user.data.email", "%%values.region", 1]), RuleCall("isOpen")]
+
+    private static func functions(_ scripted: ScriptedFunctions, _ environment: any Environment = ManualEnvironment()) -> RuleFunctions {
+        RuleFunctions(scripted, facts: .init(id: "shop", values: ["region": "north"]), environment: environment)
+    }
+
+    @Test func `receive values in place of names, and their results stand beside the names`() async throws {
+        let scripted = ScriptedFunctions { call in call.name == "isChief" ? true : ["open": 1] }
+        let results = try await Self.functions(scripted).results(of: Self.calls, for: Self.ann)
+        #expect(
+            results == [
+                RuleFunctionResult(name: "isChief", arguments: Self.calls[0].arguments, result: true),
+                RuleFunctionResult(name: "isOpen", arguments: [], result: ["open": 1]),
+            ])
+        #expect(
+            Set(scripted.calls) == [
+                FunctionCall("isChief", arguments: ["ann@example.com", "north", 1], caller: .rules(Self.ann)),
+                FunctionCall("isOpen", arguments: [], caller: .rules(Self.ann)),
+            ])
+    }
+
+    @Test func `are called once for all sessions of a user within a minute`() async throws {
+        let (environment, isOpen) = (ManualEnvironment(), Watched(false))
+        let scripted = ScriptedFunctions { _ in
+            _ = await isOpen.until(\.self)
+            return true
+        }
+        let functions = Self.functions(scripted, environment)
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<20 { group.addTask { try await functions.results(of: Self.calls, for: Self.ann).count } }
+            isOpen.change { $0 = true }
+            for try await count in group { #expect(count == 2) }
+        }
+        _ = try await functions.results(of: Self.calls, for: Self.ann)
+        #expect(scripted.calls.count == 2)
+        environment.advance(seconds: 61)
+        _ = try await functions.results(of: Self.calls, for: Self.ann)
+        #expect(scripted.calls.count == 4)
+    }
+
+    @Test func `run in a bounded number at a time`() async throws {
+        let running = Mutex((now: 0, most: 0))
+        let scripted = ScriptedFunctions { _ in
+            running.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+            for _ in 0..<20 { await Task.yield() }
+            running.withLock { $0.now -= 1 }
+            return true
+        }
+        let functions = Self.functions(scripted)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<200 {
+                group.addTask { _ = try await functions.results(of: [RuleCall("f")], for: UserContext(id: "u\(number)")) }
+            }
+            try await group.waitForAll()
+        }
+        #expect(scripted.calls.count == 200)
+        #expect((1...RuleFunctions.width).contains(running.withLock(\.most)))
+    }
+
+    @Test func `that fail leave the session waiting, and are called again by the next try`() async throws {
+        let isAway = Mutex(true)
+        let scripted = ScriptedFunctions { _ throws(SluiceError) in
+            guard !isAway.withLock(\.self) else { throw SluiceError(.functionUnavailable, "The service of 'isChief' is away.") }
+            return true
+        }
+        let functions = Self.functions(scripted)
+        let error = await #expect(throws: SluiceError.self) { try await functions.results(of: Self.calls, for: Self.ann) }
+        #expect(error?.code == .pluginUnavailable && error?.code.isPluginFailure == true)
+        // A client does not learn the names of functions.
+        #expect(error?.message.contains("isChief") == false && error?.fix?.contains("isChief") != true)
+        #expect(error?.operatorText.contains("isChief") == true)
+        isAway.withLock { $0 = false }
+        #expect(try await functions.results(of: Self.calls, for: Self.ann).count == 2)
+    }
+
+    @Test func `have results of a bounded size`() async throws {
+        let scripted = ScriptedFunctions { _ in .string(String(repeating: "a", count: RuleResults.bytes)) }
+        let error = await #expect(throws: SluiceError.self) {
+            try await Self.functions(scripted).results(of: Self.calls, for: Self.ann)
+        }
+        #expect(error?.code == .pluginUnavailable && error?.operatorText.contains("too large for a rule") == true)
+    }
+}
+
+/// Functions as a closure of the call. It records the calls.
+private final class ScriptedFunctions: AppFunctions {
+    typealias Script = @Sendable (FunctionCall) async throws(SluiceError) -> JSON
+
+    private let script: Script
+    private let received = Mutex<[FunctionCall]>([])
+
+    init(_ script: @escaping Script) { self.script = script }
+
+    var calls: [FunctionCall] { received.withLock(\.self) }
+
+    func canCall(_ name: String) -> Bool { true }
+
+    func call(_ call: FunctionCall) async throws(SluiceError) -> JSON {
+        received.withLock { $0.append(call) }
+        return try await script(call)
+    }
+}
