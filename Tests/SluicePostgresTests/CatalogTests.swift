@@ -124,7 +124,9 @@ private func item(_ properties: Property...) -> TableCatalog {
         }
     }
 
-    @Test(arguments: ["time", "interval"]) func `refuses a key whose values have several texts`(type: String) async throws {
+    @Test(arguments: ["time", "time with time zone", "interval"]) func `refuses a key whose values have several texts`(
+        type: String
+    ) async throws {
         try await TestPostgres.withConnection { (connection) async throws in
             try await connection.script("CREATE TABLE \"Item\" (_id \(type) PRIMARY KEY)")
             let item = ObjectType(name: "Item", properties: [Property(id: 1, name: "_id", type: .string)])

@@ -21,14 +21,17 @@ import Testing
             Property(id: 11, name: "span", type: .string, isOptional: true),
             Property(id: 12, name: "clocks", type: .string, collection: .set),
             Property(id: 13, name: "spans", type: .string, collection: .list),
-            Property(id: 14, name: "double", type: .int, isOptional: true),
+            Property(id: 14, name: "zoned", type: .string, isOptional: true),
+            Property(id: 15, name: "zones", type: .string, collection: .list),
+            Property(id: 16, name: "double", type: .int, isOptional: true),
         ])
 
     private static let table = """
         CREATE TYPE mood AS ENUM ('', 'good', 'bad mood', 'b"a,d'); CREATE DOMAIN somehow AS mood;
         CREATE TABLE "Thing" (
             _id int PRIMARY KEY, code char(6), mood somehow, day date, wall timestamp, doc json, moods mood[] NOT NULL DEFAULT '{}',
-            days date[], codes char(3)[], clock time, span interval, clocks time[], spans interval[], "double" bigint GENERATED ALWAYS AS (_id * 2) STORED);
+            days date[], codes char(3)[], clock time, span interval, clocks time[], spans interval[],
+            zoned timetz, zones timetz[], "double" bigint GENERATED ALWAYS AS (_id * 2) STORED);
         """
 
     private static func with(_ body: (PostgresConnection, TableShape) async throws -> Void) async throws {
@@ -66,6 +69,22 @@ import Testing
         }
     }
 
+    /// A time of day with an offset or without, not always as PostgreSQL prints it.
+    private static func zoned(_ random: inout SplitMix64) -> String {
+        func two(_ below: Int) -> String { String(String(100 + Int.random(in: 0..<below, using: &random)).dropFirst()) }
+        let sign = Bool.random(using: &random) ? "+" : "-"
+        let offset =
+            switch Int.random(in: 0..<7, using: &random) {
+            case 0: ""
+            case 1: "Z"
+            case 2: "\(sign)00:00"
+            case 3: "\(sign)\(two(16)):\(two(60)):\(two(60))"
+            case 4: "\(sign)\(two(16)):\(two(60))"
+            default: "\(sign)\(two(16))"
+            }
+        return clock(&random) + offset
+    }
+
     /// A duration, seldom as PostgreSQL prints it.
     private static func span(_ random: inout SplitMix64) -> String {
         func parts(_ units: [String]) -> String {
@@ -92,6 +111,8 @@ import Testing
         case "days": return .list((0..<Int.random(in: 0..<3, using: &random)).map { _ in time(&random) })
         case "clock": return some([.string(clock(&random)), .string("08:30:00"), .null])
         case "span": return some([.string(span(&random)), .string("PT1H"), .null])
+        case "zoned": return some([.string(zoned(&random)), .string("08:30:00+02"), .null])
+        case "zones": return .list((0..<Int.random(in: 0..<3, using: &random)).map { _ in .string(zoned(&random)) })
         case "clocks": return .list((0..<Int.random(in: 0..<3, using: &random)).map { _ in .string(clock(&random)) })
         case "spans": return .list((0..<Int.random(in: 0..<3, using: &random)).map { _ in .string(span(&random)) })
         default: return .list((0..<Int.random(in: 0..<3, using: &random)).map { _ in some(codes) })
@@ -111,8 +132,8 @@ import Testing
             #expect(facts.map(\.storage).prefix(3) == [.plain, .character, .enumeration(name: "public.mood", labels: labels)])
             #expect(facts.map(\.storage).dropFirst(3).prefix(3) == [.date, .localTime, .jsonText])
             #expect(facts[6].storage == .enumeration(name: "public.mood", labels: labels) && facts[7].storage == .date)
-            #expect(facts[8].storage == .character && facts[13].generation?.inputs == [.init(column: "_id", type: "integer")])
-            #expect(facts[9...12].map(\.storage) == [.time, .interval, .time, .interval])
+            #expect(facts[8].storage == .character && facts[15].generation?.inputs == [.init(column: "_id", type: "integer")])
+            #expect(facts[9...14].map(\.storage) == [.time, .interval, .time, .interval, .zonedTime, .zonedTime])
             #expect(facts.filter(\.isGenerated).count == 1 && shape.mapping.isWritable && !shape.mapping.hasKeyPerPartition)
             #expect(shape.compared[2] == #""mood"::text"# && shape.compared[6] == #""moods"::text[]"# && shape.compared[3] == #""day""#)
         }
@@ -170,6 +191,7 @@ import Testing
             "ANY moods == 'good'", "moods.@count > 1", "ANY codes == 'ab'", "ANY days > 1970-01-01@00:00:00", "double > 60", "doc == 1",
             "doc == 'x'", "doc == null", "clock == '08:30:00'", "clock > '12:00:00'", "span == 'PT1H'", "span BEGINSWITH 'P1'",
             "span IN {'PT0S', 'PT1H'}", "ANY clocks == '24:00:00'", "ANY spans != 'PT0S'", "clock == null",
+            "zoned == '08:30:00+02'", "zoned < '12:00:00+00'", "ANY zones ENDSWITH '+00'",
         ]
         try await Self.with { connection, shape in
             let written = shape.type.properties.indices.dropLast()
@@ -208,6 +230,10 @@ import Testing
     @Test func `have the normal form of a time or duration that PostgreSQL gives it`() async throws {
         let seed = UInt64.random(in: .min ... .max)
         var random = SplitMix64(seed: seed)
+        let zoned =
+            (0..<500).map { _ in Self.zoned(&random) } + [
+                "08:30-00", "08:30:00+15:59:59", "24:00:00-15:59:59", "08:30Z", "08:30:00.10+02:00",
+            ]
         let clocks = (0..<500).map { _ in Self.clock(&random) } + ["23:59:59.999999", "00:00", "24:00:00", "01:02:03.100"]
         let spans =
             (0..<500).map { _ in Self.span(&random) } + [
@@ -215,7 +241,9 @@ import Testing
                 "PT2562047788H0.000001S", "PT0.100S", "P1W", "PT1H-90M", "P0D",
             ]
         try await TestPostgres.withConnection { connection in
-            for (texts, type, normal) in [(clocks, "time", TextTime.normal), (spans, "interval", TextInterval.normal)] {
+            for (texts, type, normal) in [
+                (clocks, "time", TextTime.normal), (zoned, "timetz", TextTime.zoned), (spans, "interval", TextInterval.normal),
+            ] {
                 let list = texts.map { SQLQuote.postgresLiteral($0) }.joined(separator: ", ")
                 let wanted = try await connection.query(
                     "SELECT text::\(type)::text FROM unnest(ARRAY[\(list)]) WITH ORDINALITY AS u (text, n) ORDER BY n"
@@ -233,6 +261,12 @@ import Testing
         "", "8:30", "08:30:60", "24:00:01", "25:00", "08:60", "08:30:00.", "08:30:00+01", "08:30 AM", " 08:30", "now", "08:30:00.1x",
     ])
     func `that are times of day have no other text`(_ text: String) { #expect(TextTime.normal(text) == nil) }
+
+    @Test(arguments: [
+        "", "8:30Z", "08:30 +02", "08:30:00+2", "08:30:00+16", "08:30:00+02:60", "08:30:00+02:00:60", "08:30:00+0200", "08:30:00+02:",
+        "08:30:00z", "08:30:00 Europe/Berlin", "08:30:00+02x", "24:00:01+00", "08:30:00±02",
+    ])
+    func `that are times of day with an offset have no other text`(_ text: String) { #expect(TextTime.zoned(text) == nil) }
 
     @Test(arguments: [
         "", "P", "PT", "P1DT", "1 day", "P1H", "PT1D", "P1D1Y", "P1Y1Y", "P1.5D", "PT1.S", "PT.5S", "P1", "-P1D", "P1d", "P99999999999Y",

@@ -3,6 +3,7 @@ import SluiceMerge
 import SluicePorts
 import SluicePostgres
 import SluiceValues
+import Synchronization
 import Testing
 
 /// Writes into tables of other programs, whose keys and columns PostgreSQL treats in ways of its own.
@@ -127,20 +128,78 @@ import Testing
         }
     }
 
+    @Test func `find, lock and write rows by keys that are values of an enum, and find none by other keys`() async throws {
+        let type = ObjectType(
+            name: "State", properties: [Self.property(1, "_id", .string, isOptional: false), Self.property(2, "text", .string)])
+        let table = "CREATE TYPE state AS ENUM ('open', 'b\"a,d', ''); CREATE TABLE \"State\" (_id state PRIMARY KEY, text text)"
+        try await Self.with(table, type) { fixture, shape in
+            let rows = PostgresRowStore(pool: fixture.pool, waiting: fixture.pool, log: DurableLog(pool: fixture.pool)) { _ in shape }
+            func write(_ key: String, _ write: StoredWrite) async -> SluiceError? {
+                await Self.code {
+                    _ = try await rows.transaction { transaction, _ in
+                        try transaction.write("State", key: .string(key), write, clocks: .mark(1))
+                    }
+                }
+            }
+            let keys = ["open", "b\"a,d", ""]
+            for key in keys { #expect(await write(key, .insert(Row([.string(key), .string("x")]))) == nil) }
+            let refused = await write("shut", .insert(Row([.string("shut"), .null])))
+            #expect(refused?.code == .writeNotAllowed && refused?.message.contains("State._id cannot be \"shut\"") == true)
+            // With the value, the same key is written.
+            _ = try await fixture.sql("ALTER TYPE state ADD VALUE 'shut'")
+            #expect(await write("shut", .insert(Row([.string("shut"), .null]))) == nil)
+            #expect(await write("open", .update([1: .string("y")])) == nil)
+            #expect(await write("", .delete) == nil)
+            for wanted in [["gone"], ["open", "gone", "", "shut"]] {
+                let found = try await rows.waitingTransaction { transaction, connection in
+                    try await connection.withSession { try transaction.load($0, "State", keys: wanted.map { .string($0) }) }
+                }.result
+                let known = Set(found.filter { $0.value.row != nil }.map(\.key))
+                #expect(known == Set(wanted.filter { ["open", "shut"].contains($0) }.map { Value.string($0) }))
+            }
+            #expect(try await fixture.sql(#"SELECT concat(_id, text) FROM "State" ORDER BY 1"#).column(0) == ["b\"a,dx", "openy", "shut"])
+        }
+    }
+
+    @Test func `are read in the order of the texts of their keys, from a key that no row has`() async throws {
+        let type = ObjectType(name: "State", properties: [Self.property(1, "_id", .string, isOptional: false)])
+        let sql = """
+            CREATE TYPE state AS ENUM ('open', 'a', 'shut', 'Z'); CREATE TABLE "State" (_id state PRIMARY KEY);
+            INSERT INTO "State" SELECT unnest(enum_range(NULL::state)); INSERT INTO "Reading" SELECT g, 's', 1 FROM generate_series(1, 5000) g
+            """
+        try await Self.with(sql, type) { fixture, shape in
+            let store = PostgresSnapshotStore(pool: fixture.pool)
+            let selections = [
+                SnapshotSelection(shape, isInOrder: true), SnapshotSelection(shape, keys: .after("b"), isInOrder: true),
+                // A large view, whose rows are streamed.
+                SnapshotSelection(try StoreFixture.shape("Reading")),
+            ]
+            let seen = Mutex<[Int: [Value?]]>([:])
+            _ = try await store.read(selections) { _, _ in
+                true
+            } rows: { selection, buffer, rows in
+                seen.withLock { $0[selection, default: []] += rows.map { buffer.withView($0) { Row($0)[0] } } }
+            }
+            let keys = seen.withLock { $0 }
+            #expect(keys[0] == ["Z", "a", "open", "shut"].map { .string($0) } && keys[1] == ["open", "shut"].map { .string($0) })
+            #expect(keys[2]?.count == 5_000)
+        }
+    }
+
     @Test func `reject a text that is no time or duration, and keep what is one in its normal form`() async throws {
         let type = ObjectType(
             name: "Shift",
             properties: [
                 Self.property(1, "_id", .int, isOptional: false), Self.property(2, "start", .string),
-                Property(id: 3, name: "breaks", type: .string, collection: .list),
+                Property(id: 3, name: "breaks", type: .string, collection: .list), Self.property(4, "ends", .string),
             ])
-        let table = #"CREATE TABLE "Shift" (_id bigint PRIMARY KEY, start time, breaks interval[])"#
+        let table = #"CREATE TABLE "Shift" (_id bigint PRIMARY KEY, start time, breaks interval[], ends timetz)"#
         try await Self.with(table, type) { fixture, shape in
             let rows = PostgresRowStore(pool: fixture.pool, waiting: fixture.pool, log: DurableLog(pool: fixture.pool)) { _ in shape }
-            func insert(_ key: Int64, _ start: String, _ pause: String) async -> SluiceError? {
+            func insert(_ key: Int64, _ start: String, _ pause: String, _ end: String = "17:30Z") async -> SluiceError? {
                 await Self.code {
                     _ = try await rows.transaction { transaction, _ in
-                        let row = Row([.int(key), .string(start), .list([.string(pause)])])
+                        let row = Row([.int(key), .string(start), .list([.string(pause)]), .string(end)])
                         try transaction.write("Shift", key: .int(key), .insert(row), clocks: .mark(1))
                     }
                 }
@@ -150,8 +209,10 @@ import Testing
             #expect(start?.code == .writeNotAllowed && start?.message.contains("Shift.start cannot be \"8 o'clock\"") == true)
             let pause = await insert(3, "08:30", "1 hour")
             #expect(pause?.code == .writeNotAllowed && pause?.message.contains("Shift.breaks cannot be \"1 hour\"") == true)
-            let found = try await fixture.sql(#"SELECT concat_ws(' ', _id, start, breaks) FROM "Shift""#).column(0)
-            #expect(found == ["1 08:30:00 {PT1H30M}"])
+            let end = await insert(4, "08:30", "PT1H", "17:30 CET")
+            #expect(end?.message.contains("Shift.ends cannot be \"17:30 CET\"") == true && end?.message.contains("12:30:00+02") == true)
+            let found = try await fixture.sql(#"SELECT concat_ws(' ', _id, start, breaks, ends) FROM "Shift""#).column(0)
+            #expect(found == ["1 08:30:00 {PT1H30M} 17:30:00+00"])
         }
     }
 

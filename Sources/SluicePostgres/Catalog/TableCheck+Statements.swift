@@ -59,7 +59,7 @@ extension TableCheck {
         case .int, .float, .double, .decimal: "0"
         case .string, .character, .binary: "''"
         case .timestamp, .date, .localTime: "'epoch'"
-        case .time: "'00:00:00'"
+        case .time, .zonedTime: "'00:00:00'"
         case .interval: "'PT0S'"
         case .objectId: "'\(String(repeating: "0", count: 24))'"
         case .uuid: "'00000000-0000-0000-0000-000000000000'"

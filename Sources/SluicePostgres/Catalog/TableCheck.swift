@@ -101,14 +101,15 @@ struct TableCheck {
         let code = isArray ? form.element : form.code
         guard isArray == column.isArray else { return nil }
         let isKey = property == type.primaryKey
-        // Clients give the keys of their objects, and look them up by values that an enum may lack.
-        if isKey, column.generation != nil || column.enumeration != nil { return nil }
+        // Clients give the keys of their objects.
+        if isKey, column.generation != nil { return nil }
         let accepted = [code.typeName] + code.alsoAccepted
         if accepted.contains(column.declared) || accepted.contains(column.base) { return .plain }
         switch (code, column.base) {
         case (.string, "character"): return .character
         // Another text than a key's can be the same time or duration.
         case (.string, "time without time zone"): return isKey ? nil : .time
+        case (.string, "time with time zone"): return isKey ? nil : .zonedTime
         case (.string, "interval"): return isKey ? nil : .interval
         case (.string, _): return column.enumeration
         case (.timestamp, "date"): return .date
@@ -130,7 +131,7 @@ struct TableCheck {
     private static let withProperties: Set<String> = [
         "boolean", "smallint", "integer", "bigint", "real", "double precision", "numeric", "bytea", "uuid", "date", "jsonb", "json", "text",
         "character varying", "character", "timestamp with time zone", "timestamp without time zone", "sluice.objectid",
-        "time without time zone", "interval",
+        "time without time zone", "time with time zone", "interval",
     ]
 
     func failure(_ message: String, fix: String? = nil) -> PostgresError { PostgresError(.tableUnfit, message, fix: fix) }

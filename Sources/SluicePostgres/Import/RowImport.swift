@@ -143,7 +143,7 @@ package struct RowImport: Sendable {
         var found: [RowHash.Pair: RowHash.Pair] = [:]
         var scratch = RowBuffer()
         try session.stream(
-            "SELECT \(shape.columnList) FROM \(shape.table) WHERE \(shape.keyColumn) = ANY ($1::\(shape.forms[shape.key].castType)[])",
+            "SELECT \(shape.columnList) FROM \(shape.table) WHERE \(shape.lookupKey) = ANY ($1::\(shape.forms[shape.key].lookupType)[])",
             [.text(StoreText.array(keys))], within: Self.limit
         ) { row in
             let (identity, whole) = hashes(row, &scratch)

@@ -93,7 +93,7 @@ package struct SnapshotSelection: Sendable {
 
     private var source: String { first.map { "\(shape.table) AS \($0.row)\($0.joins)" } ?? shape.table }
 
-    private var orderedKey: String { shape.keyColumn + (shape.type.properties[shape.key].type == .string ? " COLLATE \"C\"" : "") }
+    private var orderedKey: String { shape.lookupKey + (shape.type.properties[shape.key].type == .string ? " COLLATE \"C\"" : "") }
 
     func explanation(_ planned: Planned) -> String {
         "EXPLAIN (FORMAT JSON) SELECT 1 FROM \(source) WHERE (\(planned.condition))\(ending)"

@@ -120,7 +120,7 @@ package struct QuarantineStore: Sendable {
             guard let shape, !key.isEmpty else { return try Self.forget(entry, session) }
             // A row that the gateway may only read is released once its owner writes it.
             guard shape.mapping.isWritable else { return false }
-            let place = "FROM \(shape.table) WHERE \(shape.keyColumn) = $1"
+            let place = "FROM \(shape.table) WHERE \(shape.lookupKey) = $1"
             let found = try session.query("SELECT \(shape.columnList) \(place) FOR UPDATE SKIP LOCKED", [.text(key)])
             guard !found.isEmpty else {
                 // SKIP LOCKED passes over a locked row, too. Only the record of a row that does not exist is removed.
@@ -139,7 +139,7 @@ package struct QuarantineStore: Sendable {
                 return false
             }
             let column = shape.columns[index]
-            try session.execute("UPDATE \(shape.table) SET \(column) = \(column) WHERE \(shape.keyColumn) = $1", [.text(key)])
+            try session.execute("UPDATE \(shape.table) SET \(column) = \(column) WHERE \(shape.lookupKey) = $1", [.text(key)])
             return try Self.forget(entry, session)
         }
     }

@@ -38,6 +38,9 @@ package struct TableShape: Sendable {
 
     var keyColumn: String { columns[key] }
 
+    /// The key as statements look up rows that may not exist (`ColumnForm.lookedUp`).
+    var lookupKey: String { forms[key].lookedUp(keyColumn) }
+
     /// The indices of the columns that are written.
     var written: [Int] { columns.indices.filter { !forms[$0].isGenerated } }
 

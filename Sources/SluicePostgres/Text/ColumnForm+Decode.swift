@@ -24,7 +24,7 @@ extension ColumnForm {
     static func quick(_ code: Code, _ bytes: UnsafeBufferPointer<UInt8>, into buffer: inout RowBuffer) -> Cell? {
         switch code {
         case .int: return unsafe TextNumbers.integer(bytes).map { Cell(tag: .int, bits: UInt64(bitPattern: $0)) }
-        case .string, .time, .interval: return unsafe buffer.stored(.string, bytes)
+        case .string, .time, .zonedTime, .interval: return unsafe buffer.stored(.string, bytes)
         case .bool:
             guard bytes.count == 1 else { return nil }
             if unsafe bytes[0] == UInt8(ascii: "t") { return Cell(tag: .bool, bits: 1) }

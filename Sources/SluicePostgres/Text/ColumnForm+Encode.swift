@@ -27,6 +27,7 @@ extension ColumnForm {
         switch element {
         case .character: TextBytes.withoutPadding(text)
         case .time: TextTime.normal(text)
+        case .zonedTime: TextTime.zoned(text)
         case .interval: TextInterval.normal(text)
         default: text
         }

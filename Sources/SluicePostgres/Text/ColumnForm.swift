@@ -26,7 +26,7 @@ package struct ColumnForm: Sendable {
     enum Code: UInt8, Sendable {
         case bool, int, float, double, decimal, string, binary, timestamp, objectId, uuid
         /// Kinds of existing columns only (`ColumnStorage`).
-        case character, date, localTime, time, interval
+        case character, date, localTime, time, zonedTime, interval
         case array, set, json
     }
 
@@ -99,6 +99,12 @@ package struct ColumnForm: Sendable {
         storage.comparedType(isArray: code == .array || code == .set).map { "\(column)::\($0)" } ?? column
     }
 
+    /// Returns a quoted column as statements compare it with keys of the type `lookupType`.
+    func lookedUp(_ column: String) -> String { storage.lookupType.map { "\(column)::\($0)" } ?? column }
+
+    /// The type of the keys that `lookedUp` is compared with.
+    var lookupType: String { storage.lookupType ?? castType }
+
     /// Returns the cell of NULL.
     ///
     /// - Throws: `Misfit` if the property has no null.
@@ -149,6 +155,7 @@ extension ColumnForm.Code {
         case .date: "date"
         case .localTime: "timestamp without time zone"
         case .time: "time without time zone"
+        case .zonedTime: "time with time zone"
         case .interval: "interval"
         case .array, .set: "text[]"
         case .json: "jsonb"
@@ -156,7 +163,17 @@ extension ColumnForm.Code {
     }
 
     /// `true` if a column may return another text than was written to it.
-    var changesTexts: Bool { self == .character || self == .time || self == .interval }
+    var changesTexts: Bool { self == .character || textsOfValues != nil }
+
+    /// The texts that such a column keeps, for messages; nil for a column that keeps any.
+    var textsOfValues: String? {
+        switch self {
+        case .time: "a time such as 12:30:00"
+        case .zonedTime: "a time with an offset such as 12:30:00+02"
+        case .interval: "an ISO 8601 duration such as P1DT2H30M"
+        default: nil
+        }
+    }
 
     /// The types of existing columns, besides `typeName`, that hold values of this kind. Narrower integer columns are accepted: a
     /// value that is too large is rejected when it is written.

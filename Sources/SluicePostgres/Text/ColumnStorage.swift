@@ -16,6 +16,8 @@ package enum ColumnStorage: Hashable, Sendable {
     case localTime
     /// `time without time zone`: a text such as `12:30:00.25`.
     case time
+    /// `time with time zone`: a text such as `12:30:00.25+02`.
+    case zonedTime
     /// `interval`: a text such as `P1DT2H`.
     case interval
     /// `json`, which PostgreSQL keeps as a text.
@@ -87,6 +89,7 @@ extension ColumnStorage {
         case .date: .date
         case .localTime: .localTime
         case .time: .time
+        case .zonedTime: .zonedTime
         case .interval: .interval
         }
     }
@@ -101,6 +104,7 @@ extension ColumnStorage {
         case .date: "date"
         case .localTime: "timestamp without time zone"
         case .time: "time without time zone"
+        case .zonedTime: "time with time zone"
         case .interval: "interval"
         case .jsonText: "json"
         }
@@ -112,8 +116,14 @@ extension ColumnStorage {
     func comparedType(isArray: Bool) -> String? {
         switch self {
         case .plain, .date, .localTime: nil
-        case .character, .enumeration, .time, .interval: isArray ? "text[]" : "text"
+        case .character, .enumeration, .time, .zonedTime, .interval: isArray ? "text[]" : "text"
         case .jsonText: "jsonb"
         }
     }
+
+    /// The type that keys are looked up by; nil for the column's own.
+    ///
+    /// A client's key may be no value of an enum, and PostgreSQL would reject the statement. A table with such a key has at most one row
+    /// for each value, and needs no index.
+    var lookupType: String? { if case .enumeration = self { "text" } else { nil } }
 }

@@ -1,10 +1,40 @@
-/// PostgreSQL's text form of a `time without time zone`: `12:30:00.25`.
+/// PostgreSQL's text forms of a time of day: `12:30:00.25`, and `12:30:00.25+02` of a `time with time zone`.
 package enum TextTime {
-    /// Returns the text as PostgreSQL prints that time of day; nil if it is none.
+    /// Returns the text as PostgreSQL prints that `time without time zone`; nil if it is none.
     ///
     /// The seconds may be missing. Digits beyond microseconds are cut off, as those of a `Timestamp` are. `24:00:00` ends a day.
     package static func normal(_ text: String) -> String? {
         var reader = TextReader(text)
+        return clock(&reader).flatMap { reader.isAtEnd ? $0 : nil }
+    }
+
+    /// Returns the text as PostgreSQL prints that `time with time zone`; nil if it is none.
+    ///
+    /// The offset from UTC is `Z`, or hours below 16 with minutes and seconds or without. Without an offset, the time is in UTC.
+    package static func zoned(_ text: String) -> String? {
+        var reader = TextReader(text)
+        guard let clock = clock(&reader), let offset = offset(&reader), reader.isAtEnd else { return nil }
+        return clock + offset
+    }
+
+    private static func offset(_ reader: inout TextReader) -> String? {
+        if reader.isAtEnd || reader.skip("Z") { return "+00" }
+        let isWest = reader.skip("-")
+        guard isWest || reader.skip("+"), let hours = reader.number(2...2), hours < 16 else { return nil }
+        var (minutes, seconds): (Int64, Int64) = (0, 0)
+        if reader.skip(":") {
+            guard let value = reader.number(2...2), value < 60 else { return nil }
+            minutes = value
+            if reader.skip(":") {
+                guard let value = reader.number(2...2), value < 60 else { return nil }
+                seconds = value
+            }
+        }
+        let rest = seconds > 0 ? ":\(two(minutes)):\(two(seconds))" : minutes > 0 ? ":\(two(minutes))" : ""
+        return (isWest && hours + minutes + seconds > 0 ? "-" : "+") + two(hours) + rest
+    }
+
+    private static func clock(_ reader: inout TextReader) -> String? {
         guard let hour = reader.number(2...2), hour <= 24, reader.skip(":"), let minute = reader.number(2...2), minute < 60 else {
             return nil
         }
@@ -13,7 +43,7 @@ package enum TextTime {
             guard let value = reader.number(2...2), value < 60, let fraction = reader.fraction() else { return nil }
             (second, microseconds) = (value, fraction)
         }
-        guard reader.isAtEnd, hour < 24 || minute + second + microseconds == 0 else { return nil }
+        guard hour < 24 || minute + second + microseconds == 0 else { return nil }
         return "\(two(hour)):\(two(minute)):\(two(second))\(fraction(microseconds))"
     }
 

@@ -95,13 +95,13 @@ struct RowLoad: Sendable {
     func rows(_ keys: [Value], locks: Bool = true) -> PostgresStatement {
         let form = shape.forms[shape.key]
         // An array of the domain would not use the index; an array of its text does.
-        let element = form.code == .objectId ? "text" : form.castType
+        let element = form.code == .objectId ? "text" : form.lookupType
         return PostgresStatement(
             Self.lookingUp(
                 """
                 SELECT \(shape.columnList), (extract(epoch FROM pg_xact_commit_timestamp(xmin)) * 1000)::bigint AS sluice_time,
                     xmin::text::bigint AS sluice_writer
-                FROM \(shape.table) WHERE \(shape.keyColumn)
+                FROM \(shape.table) WHERE \(shape.lookupKey)
                 """, keys.count, element, locks: locks && shape.mapping.isWritable),
             [keys.count == 1 ? form.parameter(keys[0]) : .text(StoreText.array(keys.map(form.text)))])
     }

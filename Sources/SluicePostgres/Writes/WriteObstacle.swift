@@ -34,9 +34,10 @@ extension TableShape {
 
     /// Returns the reason for the rejection of a text that is no time or duration; nil without one.
     private func malformed(_ write: StoredWrite, _ name: String) -> SluiceError? {
-        for (index, value) in values(write) where forms[index].element == .time || forms[index].element == .interval {
-            guard let text = Self.texts(value).first(where: { forms[index].normal($0) == nil }) else { continue }
-            let kind = forms[index].element == .time ? "a time such as 12:30:00" : "an ISO 8601 duration such as P1DT2H30M"
+        for (index, value) in values(write) {
+            guard let kind = forms[index].element.textsOfValues,
+                let text = Self.texts(value).first(where: { forms[index].normal($0) == nil })
+            else { continue }
             return SluiceError(
                 .writeNotAllowed,
                 "\(name): \(type.name).\(type.properties[index].name) cannot be \"\(text.prefix(100))\". Its values are each \(kind).")

@@ -7,13 +7,13 @@ enum DraftTypes {
         "boolean": .bool, "smallint": .int, "integer": .int, "bigint": .int, "real": .float, "double precision": .double,
         "numeric": .decimal, "text": .string, "character varying": .string, "character": .string, "uuid": .uuid, "bytea": .binary,
         "timestamp with time zone": .timestamp, "timestamp without time zone": .timestamp, "date": .timestamp,
-        "time without time zone": .string, "interval": .string, "jsonb": .mixed, "json": .mixed,
+        "time without time zone": .string, "time with time zone": .string, "interval": .string, "jsonb": .mixed, "json": .mixed,
     ]
 
     /// The types that a primary key can have.
     private static let keys: [PropertyType] = [.int, .string, .uuid, .objectId]
     /// The types whose values have several texts, so that a text does not identify a row.
-    private static let noKeys = ["time without time zone", "interval"]
+    private static let noKeys = ["time without time zone", "time with time zone", "interval"]
 
     /// Returns the type of a column's values, or of the elements of an array; nil if no property has it.
     static func type(of column: DatabaseSurvey.Column) -> PropertyType? {
@@ -23,8 +23,8 @@ enum DraftTypes {
 
     /// `true` for a column that devices can give a value and look up by any value of its type.
     static func canBeKey(_ column: DatabaseSurvey.Column) -> Bool {
-        !column.isArray && !column.isGenerated && !column.isEnum && !column.isArrayDomain && column.isNotNull
-            && !noKeys.contains(column.base) && type(of: column).map(keys.contains) == true
+        !column.isArray && !column.isGenerated && !column.isArrayDomain && column.isNotNull && !noKeys.contains(column.base)
+            && type(of: column).map(keys.contains) == true
     }
 
     /// Returns the property of a column.

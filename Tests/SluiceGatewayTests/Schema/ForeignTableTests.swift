@@ -142,8 +142,13 @@ import Testing
         Shape(
             name: "a type without a property",
             sql:
-                "CREATE TABLE things (_id bigint PRIMARY KEY, name timetz, size bigint NOT NULL); INSERT INTO things VALUES (1, '8:30+01', 1)",
-            refusal: ["expected text, found time with time zone", "No property holds a value of the type time with time zone"]),
+                "CREATE TABLE things (_id bigint PRIMARY KEY, name inet, size bigint NOT NULL); INSERT INTO things VALUES (1, '10.0.0.1', 1)",
+            refusal: ["expected text, found inet", "No property holds a value of the type inet"]),
+        Shape(
+            name: "a time with an offset",
+            sql:
+                "CREATE TABLE things (_id bigint PRIMARY KEY, name timetz, size bigint NOT NULL); INSERT INTO things VALUES (1, '8:30+01', 1)"
+        ),
         Shape(
             name: "a duration",
             sql:

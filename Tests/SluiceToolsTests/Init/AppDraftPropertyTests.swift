@@ -9,8 +9,9 @@ import Testing
 struct AppDraftPropertyTests {
     private static let bases = [
         "boolean", "smallint", "integer", "bigint", "real", "double precision", "numeric", "text", "character varying", "character", "uuid",
-        "bytea", "timestamp with time zone", "timestamp without time zone", "date", "time without time zone", "interval", "jsonb", "json",
-        "inet", "xml", "tsvector", "shop.status", "point",
+        "bytea", "timestamp with time zone", "timestamp without time zone", "date", "time without time zone", "time with time zone",
+        "interval",
+        "jsonb", "json", "inet", "xml", "tsvector", "shop.status", "point",
     ]
     private static let names = [
         "id", "_id", "ID", "name", "order", "order date", "Größe", "limit", "in", "NULL", "a.b", "a\"b", "a'b", "x\\y", "1", "_", "",
