@@ -58,6 +58,29 @@ private func catalog(_ types: ObjectType...) -> TableCatalog { TableCatalog(sche
         }
     }
 
+    @Test(arguments: ["WHERE (_id > 1)", "(_id)"])
+    func `is no part of a table, and the error has the statement after which the whole is published`(part: String) async throws {
+        try await Self.with { connection in
+            // PostgreSQL 15 brought row filters and column lists.
+            guard try await connection.query("SELECT current_setting('server_version_num')::int >= 150000").bool(0, 0) == true else {
+                return
+            }
+            _ = try await catalog(item).create(connection)
+            for (change, isGap) in [("CREATE PUBLICATION p FOR", false), ("ALTER PUBLICATION p SET", true)] {
+                try await connection.script("\(change) TABLE \"Item\" \(part)")
+                #expect(try await Publication.missing(connection, name: "p", tables: catalog(item).tables).map(\.type) == ["Item"])
+                let failure = await postgresFailure {
+                    _ = try await Publication.ensure(connection, name: "p", tables: catalog(item).tables)
+                }
+                let error = try #require(failure)
+                #expect(error.code == .tableUnfit && error.message.contains("a row filter or a column list for the table public.Item"))
+                let statement = try #require(error.fix.firstMatch(of: #/ALTER PUBLICATION .*;/#)?.output)
+                try await connection.script(String(statement))
+                #expect(try await Self.ensure(catalog(item), connection) == ["Item": isGap])
+            }
+        }
+    }
+
     @Test func `are the partitions that there are`() async throws {
         try await Self.with { connection in
             _ = try await connection.script(

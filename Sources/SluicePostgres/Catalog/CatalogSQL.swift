@@ -26,6 +26,15 @@ enum CatalogSQL {
         """
     }
 
+    /// The condition that a publication has a row filter or a column list for a table. PostgreSQL before 15 has neither, nor the columns
+    /// for them. The parameters are those of `isPublished`.
+    static func isNarrowed(_ relation: String, in publication: String) -> String {
+        """
+        EXISTS (SELECT FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid WHERE p.pubname = \(publication)
+            AND r.prrelid = \(relation) AND (to_jsonb(r) ->> 'prqual' IS NOT NULL OR to_jsonb(r) ->> 'prattrs' IS NOT NULL))
+        """
+    }
+
     /// The condition that a row of `pg_publication` has `publicationOptions`.
     static let hasPublicationOptions = "pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot"
 

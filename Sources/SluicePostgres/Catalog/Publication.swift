@@ -22,6 +22,7 @@ package enum Publication {
     /// transaction made before the table was published never reach the reader, even if it commits later. A wait for a lock fails
     /// after 5 s.
     /// - Returns: The changes that were made.
+    /// - Throws: `tableUnfit` for a table that does not exist, or with a row filter or a column list in the publication.
     package static func ensure(_ connection: PostgresConnection, name: String, tables: [TableMapping]) async throws -> [Work] {
         try await connection.withSession { session in
             try session.inTransaction { try make(name, session) }
@@ -65,13 +66,18 @@ package enum Publication {
     /// Publishes one table.
     ///
     /// - Returns: Nil if another gateway has done so meanwhile.
-    /// - Throws: `tableUnfit` if the table does not exist.
+    /// - Throws: `tableUnfit` if the table does not exist, or the publication leaves out some of its rows or columns.
     private static func publish(_ table: TableMapping, in name: String, _ session: PostgresSession) throws -> Work? {
         try TableCatalog.lock(session)
         // Checked again under the lock, because another gateway may have published the table.
         guard let now = try standings(name, [table], session).first, !now.isRight else { return nil }
         guard let parts = now.parts else {
             throw PostgresError(.tableUnfit, "The table \(table.displayName) of type \(table.type) does not exist.")
+        }
+        guard !now.isNarrowed else {
+            throw PostgresError(
+                .tableUnfit, "\(narrowing(of: table, in: name)) of type \(table.type): devices would miss the changes that it leaves out.",
+                fix: "Run \(widening(table, in: name)) The gateway then publishes the whole table, and devices compare their rows with it.")
         }
         try session.script("SET LOCAL lock_timeout = '5s'")
         // Set before the table is published, so that no change lacks its old row.
@@ -95,6 +101,18 @@ package enum Publication {
         return Work(table: table, isGap: now.known != nil)
     }
 
+    // MARK: Parts of tables
+
+    /// Returns the beginning of a sentence about a table that is not published whole.
+    package static func narrowing(of table: TableMapping, in name: String) -> String {
+        "The publication \(name) has a row filter or a column list for the table \(table.displayName)"
+    }
+
+    /// Returns the statement after which `ensure` publishes the whole table.
+    package static func widening(_ table: TableMapping, in name: String) -> String {
+        "ALTER PUBLICATION \(SQLQuote.identifier(name)) DROP TABLE \(table.sqlName);"
+    }
+
     // MARK: State
 
     /// The state of one table, as it is and as it was published.
@@ -112,7 +130,7 @@ package enum Publication {
         package var exists: Bool { parts != nil }
         /// `true` if the table was published as another one, or with other partitions: its readers lack changes.
         package var wasReplaced: Bool { known != nil && parts != known }
-        var isRight: Bool { isPublished && isFull && parts != nil && parts == known }
+        var isRight: Bool { isPublished && !isNarrowed && isFull && parts != nil && parts == known }
 
         package init(isPublished: Bool, isFull: Bool, parts: String?, known: String?) {
             (self.isPublished, self.isFull, self.parts, self.known) = (isPublished, isFull, parts, known)
@@ -138,11 +156,6 @@ package enum Publication {
             (state.exists, state.hasOptions) = (!found.isEmpty, found.bool(0, 0) == true)
             let isRecorded = try session.query("SELECT to_regclass('sluice.published_table') IS NOT NULL").bool(0, 0) == true
             state.tables = try standings(name, tables, session, isRecorded: isRecorded)
-            for place in try session.query(narrowed, [.text(name), .text(StoreText.array(tables.map(\.sqlName)))]).column(0) {
-                if let place = Int(place), state.tables.indices.contains(place - 1) {
-                    state.tables[place - 1].isNarrowed = true
-                }
-            }
             return state
         }
     }
@@ -150,23 +163,17 @@ package enum Publication {
     private static let options =
         "SELECT \(CatalogSQL.hasPublicationOptions) FROM pg_publication WHERE pubname = $1"
 
-    /// SQL for the places of the tables with a row filter or a column list. PostgreSQL before 15 has neither, nor the columns for them.
-    private static let narrowed = """
-        SELECT wanted.number FROM unnest($2::text[]) WITH ORDINALITY AS wanted (name, number)
-            JOIN pg_publication_rel r ON r.prrelid = to_regclass(wanted.name)
-            JOIN pg_publication p ON p.oid = r.prpubid AND p.pubname = $1
-        WHERE to_jsonb(r) ->> 'prqual' IS NOT NULL OR to_jsonb(r) ->> 'prattrs' IS NOT NULL
-        """
-
     private static func standings(
         _ name: String, _ tables: [TableMapping], _ session: PostgresSession, isRecorded: Bool = true
     ) throws -> [Standing] {
         let sql = look(known: isRecorded ? "(SELECT parts FROM sluice.published_table WHERE table_name = wanted.name)" : "NULL")
         let result = try session.query(sql, [.text(name), .text(StoreText.array(tables.map(\.sqlName)))], cached: true)
         return (0..<result.count).map { row in
-            Standing(
+            var standing = Standing(
                 isPublished: result.bool(row, 0) ?? false, isFull: result.bool(row, 1) ?? false, parts: result[row, 2],
                 known: result[row, 3])
+            standing.isNarrowed = result.bool(row, 4) ?? false
+            return standing
         }
     }
 
@@ -174,7 +181,7 @@ package enum Publication {
     private static func look(known: String) -> String {
         """
         SELECT \(CatalogSQL.isPublished("wanted.oid", in: "$1")),
-            there.are_full, there.parts, \(known)
+            there.are_full, there.parts, \(known), \(CatalogSQL.isNarrowed("wanted.oid", in: "$1"))
         FROM (SELECT name, number, to_regclass(name)::oid AS oid FROM unnest($2::text[]) WITH ORDINALITY AS u (name, number)) AS wanted
         CROSS JOIN LATERAL (
             SELECT bool_and(c.relreplident = 'f') AS are_full,

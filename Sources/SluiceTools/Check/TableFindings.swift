@@ -96,10 +96,9 @@ package struct TableFindings: Sendable {
             return [
                 CheckFinding(
                     .error, .tables, mapping.displayName,
-                    "The publication \(publicationName) has a row filter or a column list for the table \(mapping.displayName): "
-                        + "devices miss the changes that it leaves out.",
+                    "\(Publication.narrowing(of: mapping, in: publicationName)): devices miss the changes that it leaves out.",
                     fix: "A gateway then publishes the whole table, and devices compare their rows with it.",
-                    commands: ["ALTER PUBLICATION \(SQLQuote.identifier(publicationName)) DROP TABLE \(mapping.sqlName);"])
+                    commands: [Publication.widening(mapping, in: publicationName)])
             ]
         }
         if table.isPublished, !table.isFull {
