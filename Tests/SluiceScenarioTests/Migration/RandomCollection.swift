@@ -44,8 +44,8 @@ struct RandomCollection {
         case 0: return .mixed
         case 1: return .list(scalar, hasNull: random.chance(30))
         case 2: return .dictionary(scalar, hasNull: random.chance(30))
-        case 3 where depth < 3: return .embedded(fields(&random, depth: depth + 1, hasLinks: false))
-        case 4 where depth < 3: return .list(.embedded(fields(&random, depth: depth + 1, hasLinks: false)), hasNull: false)
+        case 3 where depth < 3: return .embedded(fields(&random, depth: depth + 1, hasLinks: hasLinks))
+        case 4 where depth < 3: return .list(.embedded(fields(&random, depth: depth + 1, hasLinks: hasLinks)), hasNull: false)
         case 5 where hasLinks: return .link
         default: return scalar
         }

@@ -138,6 +138,48 @@ struct SchemaProposalTests {
         }
     }
 
+    @Test func `fields of embedded objects and of lists of them are links by their paths, and no link is required`() async throws {
+        let owners = (0..<30).map { ["_id": ["$oid": .string(Self.oid($0))]] as JSON }
+        let countries = (0..<20).map { ["_id": .string("country \($0)")] as JSON }
+        let items = (0..<100).map { index in
+            let owner = ["$oid": .string(Self.oid(index % 30))] as JSON
+            return [
+                "_id": .string("i\(index)"),
+                "home": ["_id": owner, "country": .string("country \(index % 20)"), "zip": .string("\(index)")],
+                "stops": [["at": ["owner": owner, "friends": [owner]], "n": 1], ["at": ["owner": owner, "friends": []], "n": 2]],
+                // Values of a dictionary, and a name with a point, have no path.
+                "byDay": .object([.init("2024-01-0\(index % 9 + 1)", ["owner": owner])]), "home.country": owner,
+                "odd": index == 7 ? ["owner": "someone"] : ["owner": owner],
+            ] as JSON
+        }
+        let dump = ["db/items.json": Self.lines(items), "db/owners.json": Self.lines(owners), "db/countries.json": Self.lines(countries)]
+        try await Self.with(dump: dump) { app, dump in
+            let proposal = try SchemaProposal(at: app, options: .init(sources: [dump]))
+            let links = try JSON.parse(try #require(proposal.files["data_sources/m/db/items/relationships.json"]))
+            func link(_ target: String, isList: Bool = false) -> JSON {
+                ["ref": .string("#/relationship/m/db/\(target)"), "foreign_key": "_id", "is_list": .bool(isList)]
+            }
+            #expect(
+                links == [
+                    "home.country": link("countries"), "stops.[].at.owner": link("owners"),
+                    "stops.[].at.friends": link("owners", isList: true),
+                ], "\(links.text)")
+            #expect(
+                proposal.text.contains("stops.[].at.owner is a link to db.owners: 100 of 100 sampled values are keys there"),
+                "\(proposal.text)")
+            let schema = try JSON.parse(try #require(proposal.files["data_sources/m/db/items/schema.json"]))
+            let stop = try #require(schema["properties"]?["stops"]?["items"])
+            #expect(stop["required"] == ["n"] && stop["properties"]?["at"]?["required"] == nil, "\(stop.text)")
+            #expect(schema["properties"]?["home"]?["required"] == ["_id", "zip"])
+            try proposal.write()
+            let report = try await ExportCheck.report(at: app, appID: nil)
+            #expect(report.refusals.isEmpty, "\(report.text)")
+            let types = report.app?.schema
+            #expect(types?["items_home"]?["country"]?.type == .link(to: "countries"))
+            #expect(types?["items_stops_at"]?["friends"]?.type == .link(to: "owners"))
+        }
+    }
+
     private static func oid(_ number: Int) -> String { ObjectIdentifierBytes(high: 3, low: UInt32(number)).description }
 
     // MARK: Files

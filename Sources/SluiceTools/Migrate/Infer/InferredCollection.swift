@@ -34,8 +34,19 @@ struct InferredCollection {
         /// The number of documents with a value.
         var present: Int
         var exceptions: [TypeException]
-        /// The link that the values are, if they are one.
-        var link: LinkFinding?
+        /// The links that the values are, or that are in them.
+        var links: [LinkFinding] = []
+
+        /// The properties that can be links. One with values of another type is none.
+        var linkPlaces: [LinkPlace] {
+            name == "_id" ? [] : LinkPlace.all(in: schema, at: name).filter { place in !exceptions.contains(where: place.has) }
+        }
+
+        /// The link that the field itself is.
+        var link: LinkFinding? { links.first { $0.place.path == name } }
+
+        /// The schema, in which no link is required.
+        var linkedSchema: JSON { links.reduce(schema) { TypeInference.optional($1.place.names.dropFirst(), in: $0) } }
     }
 
     var name: CollectionName
@@ -95,15 +106,14 @@ struct InferredCollection {
     var schema: JSON {
         TypeInference.schema(
             title, required.filter { name in fields.first { $0.name == name }?.link == nil }.map { .string($0) },
-            fields.map { .init($0.name, $0.schema) })
+            fields.map { .init($0.name, $0.linkedSchema) })
     }
 
     /// The content of `relationships.json`; nil without a link.
     func relationships(source: String) -> JSON? {
-        let links = fields.compactMap { field -> JSON.Member? in
-            guard let link = field.link else { return nil }
+        let links = fields.flatMap(\.links).map { link in
             let ref = "#/relationship/\(source)/\(link.target.database)/\(link.target.collection)"
-            return .init(field.name, ["ref": .string(ref), "foreign_key": "_id", "is_list": .bool(field.schema["items"] != nil)])
+            return JSON.Member(link.place.path, ["ref": .string(ref), "foreign_key": "_id", "is_list": .bool(link.place.isList)])
         }
         return links.isEmpty ? nil : .object(links)
     }
@@ -120,8 +130,9 @@ struct InferredCollection {
             let share = documents == 0 ? 0 : Double(field.present) * 100 / Double(documents)
             let need = required.contains(field.name) && field.link == nil ? "required" : "in \(field.present) (\(Self.percent(share)))"
             lines.append("  \(field.name): \(field.type), \(need)")
-            if let link = field.link {
-                lines.append("    link to \(link.target): \(link.matched) of \(link.sampled) sampled values are keys there")
+            for link in field.links {
+                let place = link.place.path == field.name ? "" : "\(link.place.path) is a "
+                lines.append("    \(place)link to \(link.target): \(link.matched) of \(link.sampled) sampled values are keys there")
             }
             for exception in field.exceptions.prefix(Self.shownExceptions) {
                 lines.append(
@@ -148,12 +159,7 @@ struct InferredCollection {
                 fields.map { field in
                     [
                         "name": .string(field.name), "type": .string(field.type), "present": .int(Int64(field.present)),
-                        "link": field.link.map {
-                            [
-                                "target": .string($0.target.description), "matched": .int(Int64($0.matched)),
-                                "sampled": .int(Int64($0.sampled)),
-                            ]
-                        } ?? .null,
+                        "links": .array(field.links.map(\.json)),
                         "exceptions": .array(
                             field.exceptions.map {
                                 [

@@ -158,6 +158,29 @@ struct TypeInference {
     /// Returns `true` if a field is present and not null in all of `count` objects.
     static func isAlways(_ field: FieldCounter, _ count: Int) -> Bool { field.counts[.null] == nil && field.total == count }
 
+    /// Returns a schema in which the property at the end of a path is not required.
+    ///
+    /// - Parameter path: The names of properties, and `[]` for the elements of a list.
+    static func optional(_ path: ArraySlice<String>, in schema: JSON) -> JSON {
+        guard let first = path.first, let members = schema.members else { return schema }
+        let rest = path.dropFirst()
+        return .object(
+            members.compactMap { member in
+                switch member.key {
+                case "items" where first == "[]": return .init(member.key, optional(rest, in: member.value))
+                case "properties" where first != "[]":
+                    let properties = (member.value.members ?? []).map { property in
+                        property.key == first ? .init(property.key, optional(rest, in: property.value)) : property
+                    }
+                    return .init(member.key, .object(properties))
+                case "required" where rest.isEmpty:
+                    let names = (member.value.array ?? []).filter { $0.string != first }
+                    return names.isEmpty ? nil : .init(member.key, .array(names))
+                default: return member
+                }
+            })
+    }
+
     static func schema(_ title: String, _ required: [JSON], _ properties: [JSON.Member]) -> JSON {
         var members: [JSON.Member] = [.init("title", .string(title)), .init("bsonType", "object")]
         if !required.isEmpty { members.append(.init("required", .array(required))) }

@@ -131,14 +131,13 @@ package struct SchemaProposal {
             else { return }
             keys[name, default: []].insert(key)
         }
-        for place in collections.indices {
-            guard let sample = samples[collections[place].name] else { continue }
-            for index in collections[place].fields.indices where collections[place].fields[index].name != "_id" {
-                let field = collections[place].fields[index]
-                let type = field.schema["items"]?["bsonType"]?.string ?? field.schema["bsonType"]?.string ?? ""
-                guard ["objectId", "uuid", "string"].contains(type), field.exceptions.isEmpty else { continue }
-                let fitting = keys.filter { name, _ in keyType(of: name, export) == type }
-                collections[place].fields[index].link = sample.link(of: field.name, keys: fitting)
+        for index in collections.indices {
+            guard let sample = samples[collections[index].name] else { continue }
+            for number in collections[index].fields.indices {
+                let field = collections[index].fields[number]
+                collections[index].fields[number].links = field.linkPlaces.compactMap { place in
+                    sample.link(at: place, keys: keys.filter { name, _ in keyType(of: name, export) == place.type })
+                }
             }
         }
     }
