@@ -37,9 +37,28 @@ package struct UserImport {
     /// - Parameter created: The time of its creation, in seconds since 1970; nil for now.
     package func insert(_ account: UserAccount, created: Int64?) throws -> Outcome {
         // The account is not new, so it is no event.
-        try session.script("SET LOCAL sluice.user_events = 'off'; SAVEPOINT account")
+        try session.script("SET LOCAL sluice.user_events = 'off'")
+        return try guarded { try add(account, created) }
+    }
+
+    /// Inserts a pending user within the session's transaction. A user whose address is pending already, or has an account, exists.
+    package func insert(_ user: PendingUser) throws -> Outcome {
+        try guarded {
+            let count = try session.execute(
+                """
+                INSERT INTO sluice.pending_user (id, email, password_hash, expires_at)
+                SELECT $1, $2, $3, to_timestamp($4::bigint / 1000.0)
+                WHERE NOT EXISTS (SELECT FROM sluice.user_account WHERE id = $1 OR email = $2) ON CONFLICT DO NOTHING
+                """, [.text(user.id), .text(user.email), .optional(user.passwordHash), .int(user.expires)], cached: true)
+            return count == 1 ? .created : .existing
+        }
+    }
+
+    /// Runs an insertion in a savepoint, so that a refused value does not abort the transaction.
+    private func guarded(_ insert: () throws -> Outcome) throws -> Outcome {
+        try session.script("SAVEPOINT account")
         do {
-            let outcome = try add(account, created)
+            let outcome = try insert()
             try session.script("RELEASE SAVEPOINT account")
             return outcome
         } catch let failure as PostgresError where failure.isLasting && failure.isRefusedWrite {

@@ -166,6 +166,38 @@ import Testing
         }
     }
 
+    private static func pending(_ number: Int, _ email: String) -> JSON {
+        ["_id": .string(id(number)), "login_ids": [["id": .string(email), "id_type": "email"]]]
+    }
+
+    @Test func `that are pending stay pending under their ids, and have no password`() async throws {
+        try await Self.with { move in
+            let now = SystemEnvironment().wallMilliseconds()
+            let users = [Self.pending(1, "Ada@Example.com"), Self.pending(2, "user3@example.com"), Self.user(3)]
+            let report = try await move.run(
+                users + [Self.pending(4, "ada@example.com"), ["_id": .string(Self.id(5)), "login_ids": []], Self.pending(6, "none")],
+                now: now)
+            #expect(report.created == 1 && report.json["pending"] == 1 && report.json["pendingExisting"] == 2, "\(report.text)")
+            let reasons = report.json["leftOut"]?.array?.map { "\($0["reason"]?.string ?? "") \($0["count"]?.int ?? 0)" }
+            #expect(reasons == ["the e-mail address of the pending user is missing or malformed 2"], "\(report.text)")
+            let pool = PostgresPool(move.conninfo, name: "test", size: 1)
+            let store = PendingUserStore(pool: pool)
+            let found = try await store.listPending(after: "", limit: 10)
+            let week = now + Limits.pendingUserSeconds * 1_000
+            #expect(found == [PendingUser(id: Self.id(1), email: "ada@example.com", passwordHash: nil, expires: week)])
+            // Another mail leads to an account of the id, without a password. A registration brings its own.
+            let mail = LinkToken(id: "a", hash: [1], expires: week)
+            #expect(try await store.add(mail, email: "ada@example.com", expires: week)?.passwordHash == nil)
+            let new = PendingUser(id: Self.id(9), email: "ada@example.com", passwordHash: "hash", expires: week)
+            #expect(try await store.add(new, LinkToken(id: "b", hash: [2], expires: week)).id == Self.id(1))
+            let confirmed = try await store.pendingUser(token: "b", hash: [2], now: now)
+            #expect(confirmed?.id == Self.id(1) && confirmed?.passwordHash == "hash")
+            await pool.close()
+            let again = try await move.run(users, now: now)
+            #expect(again.isWhole && again.json["pending"] == 0 && again.json["pendingExisting"] == 2, "\(again.text)")
+        }
+    }
+
     /// A key of a person has no name of its own in an export, and names are unique for a user.
     @Test func `keep all their API keys`() async throws {
         try await Self.with { move in

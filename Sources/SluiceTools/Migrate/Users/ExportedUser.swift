@@ -6,8 +6,8 @@ import SluiceValues
 struct ExportedUser: Sendable {
     enum Reading: Sendable {
         case user(ExportedUser)
-        /// A registration whose e-mail address was never confirmed.
-        case pending
+        /// A registration whose e-mail address was never confirmed. Its password is not in the export.
+        case pending(id: String, email: String)
         /// A user without an account here.
         case unfit(id: String, reason: String)
     }
@@ -26,8 +26,8 @@ struct ExportedUser: Sendable {
     /// Reads an element of `GET /groups/…/apps/…/users`, or of its list of pending users.
     static func read(_ json: JSON) -> Reading {
         let id = text(json["_id"]) ?? ""
-        guard json["login_ids"] == nil else { return .pending }
         guard ObjectIdentifierBytes(hex: id) != nil else { return .unfit(id: id, reason: "the _id is not 24 hexadecimal digits") }
+        if let logins = json["login_ids"] { return pending(id, logins) }
         let identities = (json["identities"]?.array ?? []).filter { $0["provider_type"]?.string != nil }
         let providers = identities.compactMap { $0["provider_type"]?.string }
         guard let first = providers.first(where: { $0 != "api-key" }) ?? providers.first else {
@@ -52,6 +52,14 @@ struct ExportedUser: Sendable {
                 account: account, created: json["creation_date"].flatMap(seconds).flatMap { times.contains($0) ? $0 : nil },
                 customData: custom,
                 keys: keys(of: id, isServer: isServer, json, identities), providers: providers))
+    }
+
+    private static func pending(_ id: String, _ logins: JSON) -> Reading {
+        let named = logins.array?.first { $0["id_type"]?.string == "email" }?["id"]?.string
+        guard let named, named.contains("@"), let email = try? EmailAddress(named).text else {
+            return .unfit(id: id, reason: "the e-mail address of the pending user is missing or malformed")
+        }
+        return .pending(id: id, email: email)
     }
 
     /// The times that PostgreSQL can hold, in seconds since 1970: from 4714-11-24 BC to the end of the year 294276.

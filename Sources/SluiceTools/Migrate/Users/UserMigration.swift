@@ -42,7 +42,7 @@ package struct UserMigration: Sendable {
             guard file.kind == .json else {
                 throw SluiceError(
                     .badRequest, "\(source) is no JSON of the Admin API.",
-                    fix: "Save the answers of GET /groups/{groupId}/apps/{appId}/users, one or several pages to a file.")
+                    fix: "Save the answers of GET /groups/{groupId}/apps/{appId}/users and …/user_registrations/pending_users to files.")
             }
             return file
         }
@@ -118,7 +118,7 @@ private final class UserChunks {
     private func write(_ batch: DocumentBatch, _ range: Range<Int>) throws {
         // The counts of a chunk that is rolled back are dropped.
         var report = report
-        var users: [ExportedUser] = []
+        var (users, pending): ([ExportedUser], [PendingUser]) = ([], [])
         for index in range {
             guard let json = try? JSON.located(Array(batch[index])) else {
                 report.read += 1
@@ -127,9 +127,7 @@ private final class UserChunks {
             }
             switch ExportedUser.read(json) {
             case .user(let user): users.append(user)
-            case .pending:
-                report.pending += 1
-                continue
+            case .pending(let id, let email): pending.append(PendingUser(id: id, email: email, passwordHash: nil, expires: pendingExpiry))
             case .unfit(let id, let reason): report.leaveOut(id, reason)
             }
             report.read += 1
@@ -137,11 +135,23 @@ private final class UserChunks {
         try session.inTransaction {
             var accepted: [ExportedUser] = []
             for user in users where try write(user, &report) { accepted.append(user) }
+            for user in pending { try write(user, &report) }
             try rows?.write(accepted, &report, session)
             // Before the commit: a hash without its secret would be of no use.
             try file.flush()
         }
         self.report = report
+    }
+
+    /// The time at which a pending user is deleted, as after a registration.
+    private var pendingExpiry: Int64 { now + Limits.pendingUserSeconds * 1_000 }
+
+    private func write(_ user: PendingUser, _ report: inout UserMigrationReport) throws {
+        switch try UserImport(session).insert(user) {
+        case .created: report.pending += 1
+        case .existing, .emailTaken: report.pendingExisting += 1
+        case .refused(let reason): report.leaveOut(user.id, "PostgreSQL does not take a value: \(reason)")
+        }
     }
 
     /// Makes the account and the credentials of a user.

@@ -19,7 +19,9 @@ package struct UserMigrationReport: Sendable {
     package var created = 0
     var existing = 0
     var disabled = 0
+    /// The pending users: those of this run, and those who were pending or had an account.
     var pending = 0
+    var pendingExisting = 0
     /// The users who must set a password: those with a line of this run, and those with an earlier one.
     var listed = 0
     var awaited = 0
@@ -62,7 +64,11 @@ package struct UserMigrationReport: Sendable {
         }
         if keys > 0 { lines.append("  API keys made anew: \(keys), in \(credentials)") }
         if disabled > 0 { lines.append("  disabled, as before: \(disabled)") }
-        if pending > 0 { lines.append("  pending: \(pending), who never confirmed their address, have no data, and register again") }
+        if pending + pendingExisting > 0 {
+            lines.append(
+                "  pending: \(pending), who confirm their address and then set a password, or register again; \(pendingExisting) there already"
+            )
+        }
         for (provider, count) in stranded.sorted(by: { $0.key < $1.key }) {
             lines.append("  cannot log in: \(count) with \(provider) only, which \(Self.reason(provider))")
         }
@@ -85,7 +91,8 @@ package struct UserMigrationReport: Sendable {
     package var json: JSON {
         [
             "users": .int(Int64(read)), "created": .int(Int64(created)), "existing": .int(Int64(existing)),
-            "disabled": .int(Int64(disabled)), "pending": .int(Int64(pending)), "listed": .int(Int64(listed)),
+            "disabled": .int(Int64(disabled)), "pending": .int(Int64(pending)),
+            "pendingExisting": .int(Int64(pendingExisting)), "listed": .int(Int64(listed)),
             "awaited": .int(Int64(awaited)), "keys": .int(Int64(keys)), "customDataRows": .int(Int64(customRows)),
             "credentials": .string(credentials), "providers": Self.json(providers), "cannotLogIn": Self.json(stranded),
             "leftOut": Self.json(leftOut), "incomplete": Self.json(incomplete),
