@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(10))) struct `sluice init` {
     /// Runs the body with a fresh database that has the SQL's tables, and a folder.
-    private static func with(_ sql: String, _ body: (_ conninfo: String, _ folder: String) async throws -> Void) async throws {
+    static func with(_ sql: String, _ body: (_ conninfo: String, _ folder: String) async throws -> Void) async throws {
         let base = try #require(ProcessInfo.processInfo.environment["SLUICE_TEST_POSTGRES"])
         let name = "sluice_init_\(UInt64.random(in: .min ... .max))"
         let admin = try await PostgresConnection.connect(base)
@@ -294,7 +294,7 @@ import Testing
     }
 
     /// Returns the text between the first line that is `{` and the last that is `}`.
-    private static func opening(_ said: String) throws -> String {
+    static func opening(_ said: String) throws -> String {
         let lines = said.split(separator: "\n", omittingEmptySubsequences: false)
         let (first, last) = (try #require(lines.lastIndex(of: "{")), try #require(lines.lastIndex(of: "}")))
         return lines[first...last].joined(separator: "\n")

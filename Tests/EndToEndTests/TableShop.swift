@@ -41,3 +41,12 @@ final class ShopOrder: Object {
     override class func _realmObjectName() -> String? { "Order" }
     override class func shouldIncludeInDefaultSchema() -> Bool { false }
 }
+
+final class ShopLine: Object {
+    @Persisted(primaryKey: true) var _id: UUID = UUID()
+    @Persisted var order_no: ShopOrder?
+    @Persisted var line: Int
+    @Persisted var article: String
+    override class func _realmObjectName() -> String? { "OrderLine" }
+    override class func shouldIncludeInDefaultSchema() -> Bool { false }
+}
