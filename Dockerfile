@@ -24,6 +24,12 @@ RUN install -d /image/bin /image/lib/sluice/plugins \
         install -m 644 ".build-plugins/release/lib$product.so" /image/lib/sluice/plugins/ || exit 1; \
     done \
     && dev/install-manual .build/release/sluice /image \
+    && install -D -m 644 LICENSE /image/share/doc/sluice/LICENSE \
+    && for package in .build/checkouts/*/; do \
+        folder=/image/share/doc/sluice/$(basename "$package"); \
+        install -d "$folder" || exit 1; \
+        find "$package" -maxdepth 1 -type f \( -iname 'LICEN[CS]E*' -o -iname 'NOTICE*' \) -exec install -m 644 {} "$folder/" \; ; \
+    done \
     && strip /image/bin/* \
     && strip --strip-unneeded /image/lib/sluice/plugins/* \
     && find .build/release/ -maxdepth 1 -name '*.resources' -exec cp -R {} /image/bin/ \;
