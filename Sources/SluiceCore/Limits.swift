@@ -57,6 +57,11 @@ package enum Limits {
     package static let orderLinks = 4
     /// Sessions of one user on a gateway. Beyond: the session ends with `too-many-requests`, and the client retries.
     package static let userSessions = 1_000
+    /// Client replicas of one user, and those of Realm's protocol. Beyond: the one that was used least recently gives way, and its device
+    /// performs a client reset if it returns.
+    package static let userReplicas = 5_000
+    /// Seconds without use after which a replica may give way. If all were used since, a new replica is rejected: `too-many-requests`.
+    package static let replicaIdleSeconds: Int64 = 7_200
     /// Changes of a session's subscriptions at once, and the same again each minute. Beyond: they wait.
     package static let subscriptionChanges = 300
     /// Queries of a subscription set. Beyond: query error `query-too-large`.
@@ -135,6 +140,8 @@ package enum Limits {
     /// Rejected objects, and rejected writes, kept for operators, counted by their numbers. Beyond: the oldest that have been reported are
     /// deleted.
     package static let keptRefusals = 1_000_000
+    /// Bytes of the values of all rejected writes that are kept, compressed. Beyond: the oldest writes lose their values.
+    package static let keptRefusalBytes = 4 << 30
     /// Undone writes that one error report of a device names. Beyond: they are left out.
     package static let reportedWrites = 16
     /// Parts of one message from the gateway to the SDK: rows, keys, changes, classes, properties, rejected writes and values. Beyond: the

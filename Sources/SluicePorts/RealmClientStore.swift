@@ -158,7 +158,8 @@ package struct StoredRealmClient: Hashable, Sendable {
 /// A call for a session throws `resync` if the file has been opened again since, and `badClientFile` if the file is gone. It then stores
 /// nothing. Versions that exceed 63 bits throw `internalError`.
 package protocol RealmClientStore: Sendable {
-    /// Registers a new file for a user.
+    /// Registers a new file for a user. A store with a bound of a user's files lets one that is not in use give way.
+    /// - Throws: `tooManyRequests` at the bound, if all are in use.
     func allot(user: String) async throws -> RealmFileIdent
     /// Returns the state of a file, and begins a session. Sessions of the file that were opened earlier may store nothing more.
     /// - Throws: `badClientFile` for an unknown pair, `userMismatch` for the file of another user.

@@ -142,7 +142,8 @@ package struct SeenHistory: Hashable, Sendable {
 }
 
 package protocol ClientRegistry: Sendable {
-    /// Registers a new replica for a user.
+    /// Registers a new replica for a user. A store with a bound of a user's replicas lets one that is not in use give way.
+    /// - Throws: `tooManyRequests` at the bound, if all are in use.
     func allot(user: String) async throws -> ClientFile
     /// Begins a session of the replica. Writes of earlier sessions have ended or are rejected from now on.
     /// - Parameters:

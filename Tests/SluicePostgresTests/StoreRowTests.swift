@@ -471,10 +471,11 @@ private final class Gate: Sendable {
 
     @Test func `go when there are too many, the oldest first, once they are acknowledged`() async throws {
         try await StoreFixture.with { fixture in
+            let client = try await ClientStore(pool: fixture.pool).allot(user: "ann", secret: [1]).id
             _ = try await fixture.sql(
                 """
                 INSERT INTO sluice.rejected_write (compensation, client, changeset, type, key, key_value, code, reason, values, acknowledged)
-                SELECT g, 1, g, 'Item', 'k' || g, to_jsonb('k' || g), 231, 'no', '{}', g <> 3 FROM generate_series(1, 10020) g
+                SELECT g, \(client.rawValue), g, 'Item', 'k' || g, to_jsonb('k' || g), 231, 'no', '{}', g <> 3 FROM generate_series(1, 10020) g
                 """)
             let store = WriteRejectionStore(pool: fixture.pool)
             #expect(try await store.prune(keeping: 11) == RejectionPruning.batch)

@@ -85,7 +85,7 @@ package struct Gateway: Sendable {
         services += parts.services + [servers.admin]
         if let socket = servers.socket { services.append(socket) }
         // Before the sessions, which must not outlive the watches that end them.
-        services.append(watchUsers(parts, servers))
+        services += [watchUsers(parts, servers), recordPresence(parts, servers)]
         if let files = configuration.network.tls {
             let watch = CertificateWatch(
                 files: files, renew: { () throws(SluiceError) in try servers.client.renewTLS() }, metrics: parts.metrics,
@@ -120,6 +120,14 @@ package struct Gateway: Sendable {
                     .all, SluiceError(.resync, "The changes of user accounts since the stored position are no longer available."))
             }
         }
+    }
+
+    private func recordPresence(_ parts: GatewayParts, _ servers: GatewayServers) -> any Service {
+        let pool = parts.pools.main
+        let presence = ReplicaPresence(
+            clients: ClientStore(pool: pool), files: PostgresRealmClients(pool: pool),
+            connected: { (parts.sessionServices.files.connected, await servers.realm.files) }, environment: environment, logger: logger)
+        return BackgroundService("replicas") { try await presence.run() }
     }
 
     private func watchRules(in directory: String, _ parts: GatewayParts, _ servers: GatewayServers) -> any Service {

@@ -181,7 +181,7 @@ struct GatewayBuilder {
             access: SessionServices.Access(
                 authenticator: access.authenticator, authority: schema, rules: rules, sealer: access.appKeys.sealer),
             storage: SessionServices.Storage(
-                clients: PostgresClientRegistry(pool: pool),
+                clients: PostgresClientRegistry(pool: pool, bound: outside.metrics.replicaBound),
                 snapshots: PostgresSnapshots(pool: pool, streams: outside.pools.streams, tables: model.shapes, unfit: quarantine.met),
                 committer: Committer(
                     store: writes(model), rules: rules, environment: environment,

@@ -30,7 +30,7 @@ struct GatewayServers: Sendable {
         self.sessions = sessions
         let realm = RealmSessionService(
             .init(appID: configuration.app.appID, isEnabled: configuration.app.sync.isEnabled, salt: parts.access.appKeys.realmSalt),
-            clients: PostgresRealmClients(pool: parts.pools.main), sessions: parts.sessionServices,
+            clients: PostgresRealmClients(pool: parts.pools.main, files: parts.metrics.replicaBound), sessions: parts.sessionServices,
             watch: RealmWatch(metrics: parts.metrics), egress: parts.watch.egress)
         self.realm = realm
         client = Self.clientServer(parts, configuration, sessions, realm, logger: logger, serverLogger: quiet)

@@ -27,6 +27,7 @@ package enum MetricName: String, CaseIterable, Sendable {
     case uploads = "sluice_uploads_total"
     case uploadSeconds = "sluice_upload_seconds"
     case compensatingWrites = "sluice_compensating_writes_total"
+    case replicasReplaced = "sluice_client_replicas_replaced_total"
     case refusedBytesLeftOut = "sluice_compensating_writes_left_out_bytes_total"
 
     // Subscriptions
@@ -151,6 +152,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .uploads: "Client changesets, by result."
         case .uploadSeconds: "From receiving a changeset to its commit."
         case .compensatingWrites: "Writes of clients that were undone."
+        case .replicasReplaced: "Client replicas and client files that gave way to new ones of their users, as they exceed a limit."
         case .refusedBytesLeftOut: "Values of undone writes that are not kept, as they exceed a limit, in bytes."
         case .bootstraps: "Bootstraps started."
         case .bootstrapSeconds: "From a new subscription set to its last bootstrap message."

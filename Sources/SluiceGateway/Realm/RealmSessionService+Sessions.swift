@@ -6,6 +6,15 @@ extension RealmSessionService {
     /// The connections of which `newest` reads the sessions. Others have not opened a file yet.
     private static let looked = 200
 
+    /// The idents of the open client files, in no order.
+    var files: [UInt64] {
+        get async {
+            var files: [UInt64] = []
+            for socket in sockets { files += await socket.files }
+            return files
+        }
+    }
+
     /// Returns a user's open client files with their queries for a class, sorted by file.
     ///
     /// - Throws: An error of the query language if a subscription set does not fit the current schema.

@@ -36,10 +36,20 @@ struct Housekeeping: Sendable {
             await attempt("sluice.realm_file") {
                 while !Task.isCancelled, try await stores.realm.forget() == PostgresRealmClients.forgotten {}
             }
+            await attempt("sluice.client") {
+                while !Task.isCancelled, try await stores.clients.deleteOrphans() == RejectionPruning.batch {}
+                while !Task.isCancelled, try await stores.realm.deleteOrphans() == RejectionPruning.batch {}
+                while !Task.isCancelled, try await stores.writes.deleteLargest(keeping: Int64(Limits.keptRefusals)) {}
+            }
             await attempt("sluice.login") { try await stores.logins.prune(now: environment.wallMilliseconds()) }
             await attempt("sluice.pending_user") { try await stores.pending.prune(now: environment.wallMilliseconds()) }
             await prune("sluice.ingest_rejected", Limits.keptRefusals) { try await stores.letters.prune(keeping: $0, untold: !hasTopic) }
             await prune("sluice.rejected_write", Limits.keptRefusals) { try await stores.writes.prune(keeping: $0) }
+            await attempt("sluice.rejected_write") {
+                while !Task.isCancelled,
+                    try await stores.writes.dropValues(keeping: Limits.keptRefusalBytes) == RejectionPruning.batch
+                {}
+            }
             await prune("sluice.admin_audit", Limits.auditEntries) { try await stores.audit.prune(keeping: $0) }
             await prune("sluice.user_event", UserEventStore.kept) { try await stores.events.prune(keeping: $0) }
             try await environment.sleep(nanoseconds: Self.interval)

@@ -1,4 +1,4 @@
-import SluiceCore
+package import SluiceCore
 import SluicePorts
 import Synchronization
 
@@ -17,6 +17,9 @@ package final class ClientSessions: Sendable {
     package init() {}
 
     package var count: Int { newest.withLock(\.count) }
+
+    /// The client replicas with a session, of both protocols, in no order.
+    package var connected: [ClientID] { newest.withLock { Array($0.keys) } }
 
     /// Registers a session.
     /// - Returns: the session to end: the previous one, or `session` itself if it is the older of two that began concurrently.

@@ -3,24 +3,36 @@ package import SluicePorts
 
 /// The store of client replicas (`sluice.client`).
 package struct ClientStore: Sendable {
+    private static let table = "sluice.client"
+
     private let pool: PostgresPool
+    private let bound: ReplicaBound
 
     /// The time for which a new session waits for a running write of the previous one. Each attempt holds a connection for at most
     /// `moment`, because the lock that such a write waits for may be held for long.
     private static let patience = Duration.seconds(60)
     private static let moment = "200ms"
 
-    package init(pool: PostgresPool) { self.pool = pool }
+    package init(pool: PostgresPool, bound: ReplicaBound = ReplicaBound()) { (self.pool, self.bound) = (pool, bound) }
 
-    /// Allots an identifier to a new client replica.
+    /// Allots an identifier to a new client replica. At the bound of the user's replicas, an older one gives way.
+    ///
+    /// - Throws: `tooManyRequests` at the bound, if none may give way.
     package func allot(user: String, secret: [UInt8]) async throws -> ClientFile {
-        let result = try await pool.share(
-            PostgresStatement(
-                "INSERT INTO sluice.client (user_id, secret, position) VALUES ($1, $2, pg_current_wal_insert_lsn()) RETURNING id",
-                [.text(user), .bytes(secret)]))
-        let id = ClientID(rawValue: UInt64(clamping: result.int(0, 0) ?? 0))
-        return ClientFile(id: id, secret: secret, changeset: 0, ingest: 0, session: 0)
+        let id = try await bound.register(
+            user, in: Self.table, ["secret": "$4::bytea", "position": "pg_current_wal_insert_lsn()"], [.bytes(secret)], pool)
+        return ClientFile(id: ClientID(rawValue: UInt64(clamping: id)), secret: secret, changeset: 0, ingest: 0, session: 0)
     }
+
+    /// Records that connected client replicas are in use.
+    package func recordUse(of ids: [ClientID]) async throws {
+        try await ReplicaBound.recordUse(of: ids.map(\.rawValue), in: Self.table, pool)
+    }
+
+    /// Deletes client replicas of deleted users.
+    ///
+    /// - Returns: The number of deleted replicas. The caller repeats the call while it is `RejectionPruning.batch`.
+    package func deleteOrphans() async throws -> Int { try await ReplicaBound.deleteOrphans(of: Self.table, pool) }
 
     /// Opens a client replica: checks secret and user, records the time and begins a session.
     ///

@@ -6,8 +6,8 @@ package struct PostgresClientRegistry: ClientRegistry {
     private let clients: ClientStore
     private let rejected: WriteRejectionStore
 
-    package init(pool: PostgresPool) {
-        clients = ClientStore(pool: pool)
+    package init(pool: PostgresPool, bound: ReplicaBound = ReplicaBound()) {
+        clients = ClientStore(pool: pool, bound: bound)
         rejected = WriteRejectionStore(pool: pool)
     }
 

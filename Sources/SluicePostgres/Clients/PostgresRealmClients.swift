@@ -9,23 +9,32 @@ package struct PostgresRealmClients: RealmClientStore {
     /// The maximum number of files that one call of `forget` deletes.
     package static let forgotten = 1_000
 
+    private static let table = "sluice.realm_file"
+
     private let pool: PostgresPool
     private let bounds: ClientStreamBounds
+    private let files: ReplicaBound
     /// One batch runs at a time: the next one gathers meanwhile, and shares one flush of the WAL.
     private let batches = RequestCoalescer<RealmFileWrite, Bool>(width: 1, most: 1_024)
 
-    package init(pool: PostgresPool, bounds: ClientStreamBounds = ClientStreamBounds()) {
-        (self.pool, self.bounds) = (pool, bounds)
+    /// - Parameters:
+    ///   - bounds: The bounds of a file's entries.
+    ///   - files: The bound of a user's files.
+    package init(pool: PostgresPool, bounds: ClientStreamBounds = ClientStreamBounds(), files: ReplicaBound = ReplicaBound()) {
+        (self.pool, self.bounds, self.files) = (pool, bounds, files)
     }
 
     package func allot(user: String) async throws -> RealmFileIdent {
         let salt = UInt64.random(in: 1...UInt64(Int64.max))
-        let result = try await pool.share(
-            PostgresStatement(
-                "INSERT INTO sluice.realm_file (salt, user_id) VALUES ($1, $2) RETURNING id", [.int(salt), .text(user)]))
-        guard let id = result.int(0, 0) else { throw SluiceError(.internalError, "PostgreSQL numbered no new client file.") }
+        let id = try await files.register(user, in: Self.table, ["salt": "$4::bigint"], [.int(salt)], pool)
         return RealmFileIdent(ident: UInt64(clamping: id), salt: salt)
     }
+
+    /// Records that open files are in use.
+    package func recordUse(of files: [UInt64]) async throws { try await ReplicaBound.recordUse(of: files, in: Self.table, pool) }
+
+    /// Deletes files of deleted users, as `ClientStore.deleteOrphans` does.
+    package func deleteOrphans() async throws -> Int { try await ReplicaBound.deleteOrphans(of: Self.table, pool) }
 
     package func open(_ file: RealmFileIdent, user: String) async throws -> StoredRealmClient {
         // The numbers come from a client.

@@ -50,7 +50,7 @@ package enum CompanionSchema {
         \(userChangeFunctions)
         """,
         // 2 to 3: identities have a table, in which each has one user. Signing keys rotate, and may be encrypted. Users have events. They
-        // may be pending, and all present ones are confirmed.
+        // may be pending, and all present ones are confirmed. Client files are counted by user.
         """
         ALTER TABLE sluice.signing_key ADD COLUMN id text COLLATE "C" NOT NULL DEFAULT '',
             ADD COLUMN sealed boolean NOT NULL DEFAULT false, DROP CONSTRAINT signing_key_pkey, ADD PRIMARY KEY (name, id);
@@ -63,6 +63,7 @@ package enum CompanionSchema {
             WHERE i->>'provider_type' IS NOT NULL AND i->>'id' <> '' ORDER BY u.created_at, u.id ON CONFLICT DO NOTHING;
         \(PendingUserTables.definition)
         \(UserEventTables.definition)
+        \(realmFileUser)
         """,
     ]
 
@@ -348,6 +349,9 @@ package enum CompanionSchema {
 
         """
 
+    /// A new file counts its user's files.
+    private static let realmFileUser = "CREATE INDEX IF NOT EXISTS realm_file_user ON sluice.realm_file (user_id);"
+
     /// The client files of Realm's protocol, and the changesets that their clients have not confirmed.
     ///
     /// - The numbers of files begin at 2: in the protocol, 1 is the server.
@@ -369,6 +373,7 @@ package enum CompanionSchema {
             created_at timestamptz NOT NULL DEFAULT now(), seen_at timestamptz NOT NULL DEFAULT now()
         );
         ALTER TABLE sluice.realm_file ALTER COLUMN replica SET STORAGE EXTERNAL;
+        \(realmFileUser)
         CREATE TABLE sluice.realm_entry (
             file bigint NOT NULL REFERENCES sluice.realm_file ON DELETE CASCADE, server_version bigint NOT NULL,
             client_version bigint NOT NULL, origin bigint NOT NULL, stamp bigint NOT NULL, created bigint NOT NULL, cost bigint NOT NULL,

@@ -68,12 +68,50 @@ package struct WriteRejectionStore: Sendable {
         }
     }
 
-    /// Deletes the oldest acknowledged rejections.
+    /// Deletes the oldest rejections that are acknowledged, or whose client replica is gone.
     ///
     /// - Parameter count: The number of newest ids that are kept.
     /// - Returns: The number of deleted rejections; `RejectionPruning.batch` if more may remain.
     package func prune(keeping count: Int64) async throws -> Int {
-        try await RejectionPruning.delete(from: "sluice.rejected_write", where: "acknowledged", keeping: count, pool)
+        try await RejectionPruning.delete(
+            from: "sluice.rejected_write",
+            where: "(acknowledged OR NOT EXISTS (SELECT FROM sluice.client AS c WHERE c.id = rejected_write.client))", keeping: count, pool)
+    }
+
+    /// Deletes the client replica with the most unacknowledged rejections if all replicas together have more than `count`. Its device
+    /// performs a client reset, and `prune` may delete its rejections.
+    ///
+    /// - Returns: `true` if it deleted one. The caller repeats the call.
+    package func deleteLargest(keeping count: Int64) async throws -> Bool {
+        try await pool.perform { session in
+            try session.execute(
+                """
+                WITH open AS (
+                    SELECT c.id, count(*) AS number FROM sluice.rejected_write AS w JOIN sluice.client AS c ON c.id = w.client
+                    WHERE NOT w.acknowledged GROUP BY c.id)
+                DELETE FROM sluice.client WHERE id = (SELECT id FROM open ORDER BY number DESC, id LIMIT 1)
+                    AND (SELECT sum(number) FROM open) > $1::bigint
+                """, [.int(count)]) > 0
+        }
+    }
+
+    /// Removes the values of the oldest rejections if all values together take more than `bytes`.
+    ///
+    /// Reads the whole table if its size on the disk exceeds `bytes`.
+    /// - Returns: The number of rejections that lost their values; `RejectionPruning.batch` if more may follow.
+    package func dropValues(keeping bytes: Int) async throws -> Int {
+        try await pool.perform { session in
+            let size = try session.query("SELECT pg_total_relation_size('sluice.rejected_write')").int(0, 0) ?? 0
+            guard size > bytes else { return 0 }
+            return try session.execute(
+                """
+                UPDATE sluice.rejected_write SET values = '{}', rule = concat(rule, '; the values are not kept') WHERE id IN (
+                    SELECT id FROM (
+                        SELECT id, sum(pg_column_size(values)) OVER (ORDER BY id DESC) AS total FROM sluice.rejected_write
+                        WHERE pg_column_size(values) > pg_column_size('{}'::jsonb)) AS sizes
+                    WHERE total > $1::bigint ORDER BY id LIMIT \(RejectionPruning.batch))
+                """, [.int(bytes)])
+        }
     }
 
     /// Returns the user's last write rejections of one object, newest first, acknowledged or not.
