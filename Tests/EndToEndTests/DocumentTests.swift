@@ -45,6 +45,28 @@ import Testing
         #expect(steps >= 18)
     }
 
+    /// A row of the threat model: `| attack | what holds | tests |`. Tests are files, or targets of the Makefile.
+    @Test func `name tests that are there for every attack`() throws {
+        let tests = Set(
+            try FileManager.default.subpathsOfDirectory(atPath: Self.root.appendingPathComponent("Tests").path)
+                .filter { $0.hasSuffix(".swift") }.compactMap { $0.split(separator: "/").last?.dropLast(".swift".count) })
+        let targets = Set(try Self.text("Makefile").matches(of: /(?m)^([a-z]+):/).map { "make \($0.1)" })
+        let text = try Self.text("docs/security.md")
+        var attacks = 0
+        for line in text.split(separator: "\n") where line.hasPrefix("|") {
+            let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: [" "]) }
+            guard cells.count == 3, cells[0] != "attack", !cells[0].hasPrefix("---") else { continue }
+            attacks += 1
+            let shown = Self.code(in: cells[2])
+            #expect(!shown.isEmpty, "\(cells[0]): no test is named")
+            let missing = shown.filter { !tests.contains($0[...]) && !targets.contains($0) }
+            #expect(missing.isEmpty, "\(cells[0])")
+        }
+        #expect(attacks >= 50)
+        let missing = text.matches(of: /`(\w+(?:Tests|Scenarios))`/).map(\.1).filter { !tests.contains($0) }
+        #expect(missing.isEmpty)
+    }
+
     /// A row of the glossary: `| term | meaning | `type or table` | page |`.
     @Test func `define terms by types and tables that exist`() throws {
         // The folders by themselves: beside them are those of builds, with a hundred thousand files.
