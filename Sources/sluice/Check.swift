@@ -68,7 +68,8 @@ extension GatewayOptions {
         part("--kafka-config") {
             (checked.kafka, checked.kafkaSettings) = try KafkaFile.read(servers: kafka ?? environment["SLUICE_KAFKA"], file: kafkaFile)
         }
-        checked.network = .init(host: network.host, port: network.port, adminHost: network.adminHost, adminPort: network.adminPort)
+        checked.network = .init(
+            host: network.host, port: Int(network.port), adminHost: network.adminHost, adminPort: Int(network.adminPort))
         part("--public-url, --trusted-proxy, --connections-per-address") { checked.network = try network.configuration() }
         part("--admin-token-file") { checked.admin = try admin.configuration() }
         part("--plugin-key") { checked.plugins = try plugins.specs() }

@@ -62,7 +62,7 @@ struct Dev: AsyncParsableCommand {
             var options = DevelopmentProcess.Options(plugins: try plugins.specs())
             (options.dataDirectory, options.postgres, options.app) = (dataDir, postgres, app)
             (options.appID, options.sample, options.learn) = (id.appID, sample, learn)
-            (options.host, options.port, options.adminPort) = (place.host, place.port, place.adminPort)
+            (options.host, options.port, options.adminPort) = (place.host, Int(place.port), Int(place.adminPort))
             (options.kafka, options.trustedProxies) = (kafka, try proxies.trusted())
             (options.opensConsole, options.json) = (open, json)
             try await DevelopmentProcess(options).run()
@@ -79,10 +79,10 @@ struct DevPlaceOptions: ParsableArguments {
     var host = "127.0.0.1"
 
     @Option(help: "The port that clients connect to; 0 is any free one.")
-    var port = 8090
+    var port: UInt16 = 8090
 
     @Option(help: "The port of the console, metrics and the admin API, on 127.0.0.1; 0 is any free one.")
-    var adminPort = 8091
+    var adminPort: UInt16 = 8091
 }
 
 extension SampleApp: ExpressibleByArgument {}

@@ -42,13 +42,13 @@ struct NetworkOptions: ParsableArguments {
     var host = "127.0.0.1"
 
     @Option(help: "The port that clients connect to; 0 is any free one.")
-    var port = 8090
+    var port: UInt16 = 8090
 
     @Option(help: "The address of metrics and the admin API.")
     var adminHost = "127.0.0.1"
 
     @Option(help: "The port of metrics and the admin API; 0 is any free one.")
-    var adminPort = 8091
+    var adminPort: UInt16 = 8091
 
     @Option(
         help: ArgumentHelp(
@@ -79,7 +79,7 @@ struct NetworkOptions: ParsableArguments {
     /// - Throws: `configInvalid` for an invalid proxy range or public URL, or a certificate without its key.
     func configuration() throws(SluiceError) -> GatewayConfiguration.Network {
         .init(
-            host: host, port: port, adminHost: adminHost, adminPort: adminPort,
+            host: host, port: Int(port), adminHost: adminHost, adminPort: Int(adminPort),
             tls: try GatewayConfiguration.tls(certificate: tlsCertificate, key: tlsKey, clientAuthorities: clientAuthorities),
             trustedProxies: try proxies.trusted(),
             admission: try GatewayConfiguration.admission(connectionsPerAddress: connectionsPerAddress),

@@ -192,6 +192,15 @@ import Testing
         #expect(await program.end() == .exit(64), "\(program.said)")
     }
 
+    @Test(arguments: [["dev", "--sample", "tasks"], ["serve", "--app", "a"], ["check", "--app", "a"]])
+    func `numbers that are no ports are refused`(command: [String]) async throws {
+        for option in ["--port", "--admin-port"] {
+            let program = try Program("sluice", command + [option, "99999"])
+            #expect(await program.end() == .exit(64), "\(program.said)")
+            #expect(program.said.contains("'99999' is invalid for '\(option)"), "\(program.said)")
+        }
+    }
+
     // MARK: --sample
 
     /// Runs a printed command as a shell does.

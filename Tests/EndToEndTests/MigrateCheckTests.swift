@@ -78,5 +78,8 @@ import Testing
     @Test func `ends with 78 for a directory that does not exist`() async throws {
         let missing = try await check([folder.path + "/none"])
         #expect(missing.exit == .exit(78) && missing.said.contains("The app directory does not exist"), "\(missing)")
+        try Data().write(to: URL(fileURLWithPath: folder.path + "/file"))
+        let file = try await check([folder.path + "/file"])
+        #expect(file.exit == .exit(78) && file.said.contains("This is a file and no app directory."), "\(file)")
     }
 }

@@ -76,11 +76,14 @@ package enum AppDirectory {
         let manager = FileManager.default
         let list = ProblemList()
         var isDirectory = false
-        guard manager.fileExists(atPath: root, isDirectory: &isDirectory), isDirectory,
-            let paths = try? manager.subpathsOfDirectory(atPath: root)
-        else {
+        let exists = manager.fileExists(atPath: root, isDirectory: &isDirectory)
+        guard exists, isDirectory, let paths = try? manager.subpathsOfDirectory(atPath: root) else {
             list.add(
-                .configMissing, file: root, "The app directory does not exist.", fix: "Name the directory with realm_config.json in it.")
+                .configMissing, file: root,
+                !exists
+                    ? "The app directory does not exist."
+                    : isDirectory ? "The app directory cannot be read." : "This is a file and no app directory.",
+                fix: exists && isDirectory ? "Check its permissions." : "Name the directory with realm_config.json in it.")
             throw AppDirectoryError(problems: list.problems)
         }
         var files: [String: String] = [:]

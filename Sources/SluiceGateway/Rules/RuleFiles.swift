@@ -23,7 +23,11 @@ package struct RuleFiles {
         // By the file's own name: a folder of that name may hold other plugins.
         guard hasRules, !named.contains(InstalledFiles.file(ofPlugin: "AppServicesRules")) else { return nil }
         guard let rules = InstalledFiles.plugin("AppServicesRules") else {
-            throw SluiceError(.pluginMissing, "The app directory has roles, but the plugin AppServicesRules is not installed.")
+            throw SluiceError(
+                .pluginMissing, "The app directory has roles, but the plugin AppServicesRules is not installed.",
+                fix:
+                    "Install \(InstalledFiles.file(ofPlugin: "AppServicesRules")) beside sluice, or in ../lib/sluice/plugins of its folder."
+            )
         }
         return rules
     }

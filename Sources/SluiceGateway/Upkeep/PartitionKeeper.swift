@@ -14,7 +14,7 @@ struct PartitionKeeper: Sendable {
         while !Task.isCancelled {
             do {
                 for (table, outcome) in try await store.keep(now: environment.wallMilliseconds() / 1_000) { tell(table, outcome) }
-            } catch {
+            } catch  where !(error is CancellationError) {
                 logger.warning("The partitions of ingest tables could not be read.", metadata: ["error": "\(error)"])
             }
             try await environment.sleep(nanoseconds: Self.interval)
