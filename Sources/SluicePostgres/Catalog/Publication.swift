@@ -177,6 +177,9 @@ package enum Publication {
         }
     }
 
+    /// Returns SQL for the state of tables. `OFFSET 0` keeps the lookup of each part by its index. PostgreSQL expects 1,000 parts of each
+    /// table, and would read `pg_class` whole for each table.
+    ///
     /// - Parameter known: SQL for the recorded parts of a table.
     private static func look(known: String) -> String {
         """
@@ -189,7 +192,7 @@ package enum Publication {
                     CASE WHEN c.relkind = 'r' AND c.oid <> wanted.oid THEN concat(c.oid, ':', pg_relation_filenode(c.oid)) ELSE c.oid::text END,
                     ' ' ORDER BY c.oid) AS parts
             FROM (SELECT wanted.oid UNION SELECT relid FROM pg_partition_tree(wanted.oid::regclass)) AS part (oid)
-                JOIN pg_class c ON c.oid = part.oid AND c.relkind IN ('r', 'p')) AS there
+                CROSS JOIN LATERAL (SELECT * FROM pg_class WHERE oid = part.oid AND relkind IN ('r', 'p') OFFSET 0) AS c) AS there
         ORDER BY wanted.number
         """
     }

@@ -22,12 +22,21 @@ extension TableCheck {
             return ColumnFacts(
                 storage: storage(index, column) ?? .plain, generation: column.generation, isIdentity: column.isIdentity)
         }
-        let rights = TablePrivilege.allCases.map { "has_table_privilege(to_regclass($1), '\($0.rawValue)')" }
-        let found = try session.query("SELECT \(rights.joined(separator: ", "))", [.text(mapping.sqlName)])
-        mapping.privileges = Set(TablePrivilege.allCases.indices.filter { found.bool(0, $0) == true }.map { TablePrivilege.allCases[$0] })
+        mapping.privileges = try privileges()
         if let key = type.primaryKey, mapping.partitions == nil {
-            mapping.partitionKeys = try keyPlace(mapping.columns[key]) == .eachPartition ? partitionKeys(mapping.columns[key]) : []
+            mapping.partitionKeys = try keyPlace() == .eachPartition ? partitionKeys(mapping.columns[key]) : []
         }
         return mapping
     }
+
+    private func privileges() throws -> Set<TablePrivilege> {
+        let rows = try facts.rows(Self.privilegeQuery, of: type)
+        guard let row = rows.indices.first else { return [] }
+        return Set(TablePrivilege.allCases.enumerated().filter { rows.result.bool(row, $0.offset) == true }.map(\.element))
+    }
+
+    private static let privilegeQuery: String = {
+        let rights = TablePrivilege.allCases.map { "has_table_privilege(wanted.id, '\($0.rawValue)')" }
+        return "SELECT \(rights.joined(separator: ", ")), wanted.number FROM \(TableFacts.wanted)"
+    }()
 }

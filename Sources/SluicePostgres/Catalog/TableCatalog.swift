@@ -43,11 +43,14 @@ package struct TableCatalog: Sendable {
         try checks(session).flatMap { try $0.insertFindings() } + foreignKeyFindings(session)
     }
 
+    /// Returns the checks of all tables as they are now. After a change of a table, its check knows the former one.
     func checks(_ session: PostgresSession) -> [TableCheck] {
-        tables.compactMap { mapping in
-            schema[mapping.type].map {
-                TableCheck(session: session, schema: schema, type: $0, mapping: mapping, isAdopted: adopted.contains($0.name))
-            }
+        let known = tables.compactMap { mapping in schema[mapping.type].map { (type: $0, mapping: mapping) } }
+        let facts = TableFacts(known, session)
+        return known.map {
+            TableCheck(
+                session: session, schema: schema, type: $0.type, mapping: $0.mapping, facts: facts,
+                isAdopted: adopted.contains($0.type.name))
         }
     }
 
@@ -133,13 +136,13 @@ package struct TableCatalog: Sendable {
                 try Self.lock(session)
                 try session.script("SET LOCAL lock_timeout = '5s'")
                 try session.script(Self.makeDomain)
-                let checks = checks(session)
                 // A row that arrived between the check and the statement would get a default that the check has ruled out.
-                for check in checks {
+                for check in checks(session) {
                     guard try check.relationKind() != nil, try !check.missing().isEmpty else { continue }
                     try session.script("LOCK TABLE \(check.mapping.sqlName) IN ACCESS EXCLUSIVE MODE", within: .seconds(60))
                 }
                 // Checked under the locks, before any statement changes a table.
+                let checks = checks(session)
                 if let failure = Self.summary(try checks.flatMap { try $0.misfits() }) { throw failure }
                 for check in checks {
                     _ = try Self.run(check.missing(), session)
@@ -166,9 +169,10 @@ package struct TableCatalog: Sendable {
     /// Records the tables that are partitioned by time, so that their partitions are maintained.
     package func notePartitions(_ connection: PostgresConnection) async throws {
         try await connection.withSession { session in
+            let whole = tables.filter { $0.partitions == nil }.map(\.sqlName)
+            try session.execute("DELETE FROM sluice.time_partition WHERE table_name = ANY ($1::text[])", [.text(StoreText.array(whole))])
             for mapping in tables {
                 guard let cut = mapping.partitions, let type = schema[mapping.type], let time = type.index(of: cut.property) else {
-                    try session.execute("DELETE FROM sluice.time_partition WHERE table_name = $1", [.text(mapping.sqlName)])
                     continue
                 }
                 try session.execute(

@@ -112,16 +112,16 @@ extension TableCheck {
     /// The part of a table in which a column alone is a key: unique and never null.
     enum KeyPlace { case table, eachPartition }
 
-    /// Returns where the column alone is a key; nil for nowhere.
-    func keyPlace(_ column: String) throws -> KeyPlace? {
-        if try session.query("SELECT \(Self.hasKey("to_regclass($1)"))", [.text(mapping.sqlName), .text(column)]).bool(0, 0) == true {
-            return .table
-        }
-        guard try relationKind() == "p" else { return nil }
+    /// Returns where the class's key alone is a key; nil for nowhere.
+    func keyPlace() throws -> KeyPlace? {
+        if try !facts.rows(Self.keyQuery, of: type).indices.isEmpty { return .table }
+        guard try relationKind() == "p", let column = type.primaryKey.map({ mapping.columns[$0] }) else { return nil }
         let leaves = try session.query(
             "SELECT count(*) FROM pg_partition_tree(to_regclass($1)) WHERE isleaf AND relid <> to_regclass($1)", [.text(mapping.sqlName)])
         return try (leaves.int(0, 0) ?? 0) > 0 && partitions(withoutKey: column).isEmpty ? .eachPartition : nil
     }
+
+    private static let keyQuery = "SELECT wanted.number FROM \(TableFacts.wanted) WHERE \(hasKey("wanted.id", "wanted.key"))"
 
     /// Returns the unique indexes of the partitions on the column alone.
     func partitionKeys(_ column: String) throws -> Set<SQLName> {
@@ -141,16 +141,16 @@ extension TableCheck {
             """
             SELECT format('%I.%I', n.nspname, c.relname) FROM pg_partition_tree(to_regclass($1)) p JOIN pg_class c ON c.oid = p.relid
                 JOIN pg_namespace n ON n.oid = c.relnamespace
-            WHERE isleaf AND p.relid <> to_regclass($1) AND NOT \(Self.hasKey("p.relid")) ORDER BY c.oid
+            WHERE isleaf AND p.relid <> to_regclass($1) AND NOT \(Self.hasKey("p.relid", "$2")) ORDER BY c.oid
             """, [.text(mapping.sqlName), .text(column)]
         ).column(0)
     }
 
-    /// Returns an SQL condition: the column `$2` of a relation is a key by itself.
-    private static func hasKey(_ relation: String) -> String {
+    /// Returns an SQL condition: a column of a relation is a key by itself.
+    private static func hasKey(_ relation: String, _ column: String) -> String {
         """
         EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-            WHERE i.indrelid = \(relation) AND a.attname = $2 AND \(isKey))
+            WHERE i.indrelid = \(relation) AND a.attname = \(column) AND \(isKey))
         """
     }
 

@@ -7,6 +7,8 @@ struct TableCheck {
     let schema: Schema
     let type: ObjectType
     let mapping: TableMapping
+    /// The facts of this table and of others, which are read together.
+    let facts: TableFacts
     /// `true` if no schema in use has the class. A required property without a column is then a mismatch with a table of other
     /// programs, not growth.
     var isAdopted = false
@@ -60,7 +62,7 @@ struct TableCheck {
         }
         if let partitions = mapping.partitions {
             if try !isPartitioned(by: partitions) { failures.append(unpartitioned(partitions)) }
-        } else if let key = type.primaryKey, columns[mapping.columns[key]] != nil, try keyPlace(mapping.columns[key]) == nil {
+        } else if let key = type.primaryKey, columns[mapping.columns[key]] != nil, try keyPlace() == nil {
             failures.append(
                 failure(
                     "The table \(mapping.displayName) of type \(type.name) has no primary key on the column “\(mapping.columns[key])” alone.",
@@ -140,13 +142,17 @@ struct TableCheck {
 
     /// Returns `pg_class.relkind`; nil if the relation does not exist.
     func relationKind() throws -> String? {
-        try session.query("SELECT relkind FROM pg_class WHERE oid = to_regclass($1)", [.text(mapping.sqlName)])[0, 0]
+        let rows = try facts.rows(Self.kindQuery, of: type)
+        return rows.indices.first.flatMap { rows.result[$0, 0] }
     }
 
+    private static let kindQuery = "SELECT c.relkind, wanted.number FROM \(TableFacts.wanted) JOIN pg_class c ON c.oid = wanted.id"
+
     func columns() throws -> [String: Column] {
-        let result = try session.query(Self.columnsQuery, [.text(mapping.sqlName)])
+        let rows = try facts.rows(Self.columnsQuery, of: type)
+        let result = rows.result
         var columns: [String: Column] = [:]
-        for row in 0..<result.count {
+        for row in rows.indices {
             let labels = try result.json(row, 5).array?.compactMap(\.string)
             let inputs = try result.json(row, 7).array?.compactMap { input in
                 input["column"]?.string.map { ColumnGeneration.Input(column: $0, type: input["type"]?.string ?? "text") }
@@ -160,9 +166,9 @@ struct TableCheck {
         return columns
     }
 
-    /// SQL for the columns: name, declared type, base type, array or not, generation, labels of an enum, its quoted name, the columns that
-    /// a generation names, and identity or not. Domains may be based on domains. The dependencies of a generation changed their form in
-    /// PostgreSQL 15.
+    /// SQL for the columns of tables: name, declared type, base type, array or not, generation, labels of an enum, its quoted name, the
+    /// columns that a generation names, and identity or not. Domains may be based on domains. The dependencies of a generation changed
+    /// their form in PostgreSQL 15.
     private static let columnsQuery = """
         SELECT a.attname, format_type(a.atttypid, NULL), format_type(root.oid, NULL), e.oid IS NOT NULL,
             CASE WHEN a.attgenerated <> '' THEN pg_get_expr(f.adbin, f.adrelid) END,
@@ -175,8 +181,8 @@ struct TableCheck {
                     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid NOT IN (0, a.attnum)
                         AND (d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
                             OR d.classid = 'pg_class'::regclass AND d.objid = a.attrelid AND d.objsubid = a.attnum)) END,
-            a.attidentity = 'a'
-        FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+            a.attidentity = 'a', wanted.number
+        FROM \(TableFacts.wanted) JOIN pg_attribute a ON a.attrelid = wanted.id JOIN pg_type t ON t.oid = a.atttypid
             LEFT JOIN pg_type e ON t.typcategory = 'A' AND e.oid = t.typelem
             LEFT JOIN pg_attrdef f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
             CROSS JOIN LATERAL (
@@ -184,7 +190,7 @@ struct TableCheck {
                     SELECT x.* FROM pg_type x WHERE x.oid = COALESCE(e.oid, t.oid)
                     UNION ALL SELECT y.* FROM bases b JOIN pg_type y ON y.oid = b.typbasetype)
                 SELECT oid, typtype, typnamespace, typname FROM bases WHERE typtype <> 'd' LIMIT 1) AS root
-        WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE a.attnum > 0 AND NOT a.attisdropped
         """
 
     /// Returns the relation that this table has its columns from, so that it cannot receive its own: a partitioned table, or a

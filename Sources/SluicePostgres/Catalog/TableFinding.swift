@@ -31,8 +31,9 @@ extension TableCheck {
     /// only values of its sequence. A trigger before the insert may provide the value, so a table with one has no finding of the
     /// first kind.
     func insertFindings() throws -> [TableFinding] {
-        let result = try session.query(Self.refusing, [.text(mapping.sqlName), .text(StoreText.array(mapping.columns))])
-        return (0..<result.count).map { row in
+        let rows = try facts.rows(Self.refusing, of: type)
+        let result = rows.result
+        return rows.indices.map { row in
             let name = result[row, 0] ?? ""
             let alter = "ALTER TABLE \(mapping.sqlName) ALTER COLUMN \(SQLQuote.identifier(name))"
             if result.bool(row, 1) == true {
@@ -55,23 +56,23 @@ extension TableCheck {
         }
     }
 
-    /// SQL for the columns: the name, identity or not, the type, a default of that type, and NOT NULL removable or not.
+    /// SQL for the columns of tables: the name, identity or not, the type, a default of that type, and NOT NULL removable or not.
     private static let refusing = """
-        SELECT a.attname, a.attidentity = 'a' AND a.attname = ANY ($2::text[]), format_type(a.atttypid, a.atttypmod),
+        SELECT a.attname, a.attidentity = 'a' AND a.attname = ANY (wanted.columns), format_type(a.atttypid, a.atttypmod),
             CASE WHEN t.oid = 'uuid'::regtype OR t.typbasetype = 'uuid'::regtype THEN 'gen_random_uuid()'
                 WHEN t.oid IN ('json'::regtype, 'jsonb'::regtype) THEN '''{}'''
                 WHEN t.typcategory = 'E' THEN (SELECT quote_literal(enumlabel) FROM pg_enum WHERE enumtypid = t.oid ORDER BY enumsortorder LIMIT 1)
                 ELSE CASE t.typcategory WHEN 'N' THEN '0' WHEN 'S' THEN '''''' WHEN 'B' THEN 'false' WHEN 'D' THEN 'now()' WHEN 'A' THEN '''{}''' END
             END,
             a.attnotnull AND NOT t.typnotnull AND NOT EXISTS (
-                SELECT FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisprimary AND a.attnum = ANY (i.indkey::int2[]))
-        FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-        WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped AND CASE
-            WHEN a.attname = ANY ($2::text[]) THEN a.attidentity = 'a'
+                SELECT FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisprimary AND a.attnum = ANY (i.indkey::int2[])), wanted.number
+        FROM \(TableFacts.wanted) JOIN pg_attribute a ON a.attrelid = wanted.id JOIN pg_type t ON t.oid = a.atttypid
+        WHERE a.attnum > 0 AND NOT a.attisdropped AND CASE
+            WHEN a.attname = ANY (wanted.columns) THEN a.attidentity = 'a'
             ELSE (a.attnotnull OR t.typnotnull) AND NOT a.atthasdef AND a.attidentity = '' AND t.typdefault IS NULL
                 AND NOT EXISTS (
                     SELECT FROM pg_trigger g WHERE g.tgrelid = a.attrelid AND NOT g.tgisinternal AND g.tgenabled IN ('O', 'A')
                         AND g.tgtype & 7 = 7) END
-        ORDER BY a.attnum
+        ORDER BY wanted.number, a.attnum
         """
 }
