@@ -77,6 +77,18 @@ package struct KafkaSettings: Hashable, Sendable {
     /// `true` if the brokers are reached by TLS or SASL.
     package var hasSecurity: Bool { all.contains { $0.name == "security.protocol" && $0.value.lowercased() != "plaintext" } }
 
+    /// The account's name in the brokers' access lists, if they do not map it; nil if a certificate or a ticket decides on it.
+    package var principal: String? {
+        func value(_ names: String...) -> String? { all.last { names.contains($0.name) }?.value }
+        let security = value("security.protocol")?.lowercased() ?? "plaintext"
+        guard security.hasPrefix("sasl") else {
+            return value("ssl.certificate.location", "ssl.keystore.location", "ssl.certificate.pem") == nil ? "User:ANONYMOUS" : nil
+        }
+        let mechanism = value("sasl.mechanism", "sasl.mechanisms")?.uppercased() ?? "GSSAPI"
+        guard mechanism == "PLAIN" || mechanism.hasPrefix("SCRAM-") else { return nil }
+        return value("sasl.username").map { "User:\($0)" }
+    }
+
     // MARK: Reserved settings
 
     private static let servers: Set<String> = ["bootstrap.servers", "metadata.broker.list"]

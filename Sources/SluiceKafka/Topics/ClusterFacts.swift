@@ -51,7 +51,8 @@ package struct ClusterFacts: Hashable, Sendable {
     ]
     /// The settings of brokers that are read.
     static let brokerSettings: Set<String> = [
-        "default.replication.factor", "min.insync.replicas", "unclean.leader.election.enable", "log.retention.ms", "log.retention.hours",
+        "authorizer.class.name", "default.replication.factor", "min.insync.replicas", "unclean.leader.election.enable", "log.retention.ms",
+        "log.retention.hours",
     ]
 }
 

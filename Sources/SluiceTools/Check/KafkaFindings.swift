@@ -49,10 +49,7 @@ package struct KafkaFindings: Sendable {
         "\(tool("kafka-configs")) --alter --entity-type topics --entity-name \(topic) --add-config \(setting)"
     }
 
-    /// Returns the beginning of a command of Kafka's own tools. Their settings have other names than librdkafka's.
-    private func tool(_ name: String) -> String {
-        "\(name) --bootstrap-server \(servers)" + (needsClientFile ? " --command-config client.properties" : "")
-    }
+    private func tool(_ name: String) -> String { KafkaTool(servers: servers, needsClientFile: needsClientFile).command(name) }
 
     // MARK: The cluster
 

@@ -48,9 +48,16 @@ struct LogCheck: Sendable {
         let facts = try await admin.facts(of: topics.map(\.name))
         let missing = Set(facts.missing)
         let wanted = topics.filter { missing.contains($0.name) }.map { KafkaTopic($0.name, partitions: $0.partitions) }
-        return KafkaFindings(
+        let found = KafkaFindings(
             facts, topics: topics, servers: configuration.bootstrapServers, needsClientFile: options.kafkaSettings.hasSecurity,
             producerBytes: configuration.largestRecordBytes, refusals: try await admin.refusals(ofCreating: wanted)
         ).findings
+        // One request without an answer is enough to wait for.
+        guard !facts.denials.contains(where: { $0.error.code == .logUnreachable }) else { return found }
+        let tool = KafkaTool(servers: configuration.bootstrapServers, needsClientFile: options.kafkaSettings.hasSecurity)
+        return found
+            + AccessFindings(
+                await admin.access(facts), of: options.kafkaSettings.principal, topics: topics.map(\.name), tool: tool
+            ).findings
     }
 }
