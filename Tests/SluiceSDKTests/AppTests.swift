@@ -1,6 +1,7 @@
 import Foundation
 import SluiceCore
 import SluiceValues
+import Synchronization
 import Testing
 
 @testable import SluiceSDK
@@ -124,7 +125,7 @@ import Testing
                             meeting.meet(3 * round + 1)
                             app.switch(to: user)
                             meeting.meet(3 * round + 2)
-                            let stored = StoredUsers.read(app.storage)
+                            let stored = app.shared.storedUsers
                             let isStale = stored.current != app.currentUser?.id || stored.users.count != 2
                             meeting.meet(3 * round + 3)
                             return isStale
@@ -324,10 +325,12 @@ import Testing
         let server = try server()
         let app = app(server)
         #expect(try app.allUsers.isEmpty && text(file) == content)
-        #expect(StoredUsers.read(shop).problem?.contains(file.path) == true)
+        #expect(StoredUsers.read(CredentialFile(folder: shop), "shop").problem?.contains(file.path) == true)
         let user = try await app.login(credentials: .anonymous)
         #expect(try text(aside) == content)
-        #expect(StoredUsers.read(shop).users.map(\.id) == ["anon"] && StoredUsers.read(shop).problem == nil)
+        #expect(
+            StoredUsers.read(CredentialFile(folder: shop), "shop").users.map(\.id) == ["anon"]
+                && StoredUsers.read(CredentialFile(folder: shop), "shop").problem == nil)
         // Later lists replace the readable file, and the other stays.
         app.switch(to: user)
         #expect(try text(aside) == content)
@@ -348,14 +351,70 @@ import Testing
     }
 
     @Test func `a file of users that is not there is no error, and one that cannot be opened is`() throws {
-        #expect(StoredUsers.read(folder.url).problem == nil)
+        let storage = CredentialFile(folder: folder.url)
+        #expect(StoredUsers.read(storage, "shop").problem == nil)
         // Opening a folder as a file fails for every user, root included.
         let file = folder.url.appendingPathComponent("users.json")
         try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
-        let stored = StoredUsers.read(folder.url)
+        let stored = StoredUsers.read(storage, "shop")
         #expect(stored.users.isEmpty && stored.problem?.contains("users.json.unreadable") == true)
-        #expect(stored.write(folder.url, replacingUnreadable: true) == nil)
-        #expect(StoredUsers.read(folder.url).problem == nil)
+        #expect(stored.write(storage, "shop", replacingUnreadable: true) == nil)
+        #expect(StoredUsers.read(storage, "shop").problem == nil)
+    }
+
+    /// A keychain in memory.
+    private final class Keychain: CredentialStorage {
+        struct Failure: Error, LocalizedError {
+            var errorDescription: String? { "The keychain is locked." }
+        }
+
+        private let contents = Mutex<[String: Data]>([:])
+        let isLocked = Mutex(false)
+
+        func content(ofApp appId: String) throws -> Data? {
+            if isLocked.withLock(\.self) { throw Failure() }
+            return contents.withLock { $0[appId] }
+        }
+
+        func store(_ content: Data, ofApp appId: String) throws {
+            if isLocked.withLock(\.self) { throw Failure() }
+            contents.withLock { $0[appId] = content }
+        }
+    }
+
+    @Test func `users are in the storage of the app's choice, and in no file`() async throws {
+        let (server, keychain) = (try server(), Keychain())
+        let configuration = { (name: String) in
+            var configuration = AppConfiguration(baseURL: server.url, storageDirectory: self.folder.url.appendingPathComponent(name))
+            configuration.credentialStorage = keychain
+            return configuration
+        }
+        #expect(configuration("a") == configuration("a"))
+        let app = App(id: "shop", configuration: configuration("a"))
+        let user = try await app.login(credentials: .emailPassword(email: "a@b.c", password: "secret"))
+        let text = try #require(try keychain.content(ofApp: "shop").map { String(decoding: $0, as: UTF8.self) })
+        #expect(text.contains(#""current":"\#(user.id)""#))
+        #expect(!FileManager.default.fileExists(atPath: app.storage.appendingPathComponent("users.json").path))
+        // As another run of the app, which starts without the server.
+        let next = App(id: "shop", configuration: configuration("b"))
+        #expect(next.currentUser?.id == user.id && next.currentUser?.isLoggedIn == true)
+        #expect(App(id: "other", configuration: configuration("a")).currentUser == nil)
+    }
+
+    @Test func `a storage that fails is reported, and the users stay logged in for this run`() async throws {
+        let (server, keychain) = (try server(), Keychain())
+        var configuration = AppConfiguration(baseURL: server.url, storageDirectory: folder.url)
+        configuration.credentialStorage = keychain
+        let app = App(id: "shop", configuration: configuration)
+        let errors = Mutex<[String]>([])
+        app.syncManager.errorHandler = { error, _ in errors.withLock { $0.append(error.localizedDescription) } }
+        keychain.isLocked.withLock { $0 = true }
+        let user = try await app.login(credentials: .anonymous)
+        #expect(app.currentUser == user)
+        #expect(errors.withLock { $0.first }?.contains("The keychain is locked.") == true, "\(errors.withLock(\.self))")
+        keychain.isLocked.withLock { $0 = false }
+        app.switch(to: user)
+        #expect(try keychain.content(ofApp: "shop") != nil)
     }
 
     @Test func `users survive the end of the program in a file of their own`() async throws {

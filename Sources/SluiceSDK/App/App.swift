@@ -36,6 +36,7 @@ public final class App: Hashable, Sendable {
         /// The server's address, `http://…` or `https://…`.
         let baseURL: Mutex<String>
         let storage: URL
+        let credentials: any CredentialStorage
         let syncManager: SyncManager
         let changes = Subscribers<App>()
         let users = Mutex(UserList())
@@ -48,14 +49,18 @@ public final class App: Hashable, Sendable {
             syncManager = SyncManager(timeouts: identity.configuration.syncTimeouts)
             let root = StorageLocation.root(identity.configuration.storageDirectory)
             storage = root.appendingPathComponent(StorageLocation.component(identity.id))
+            credentials = identity.configuration.credentialStorage ?? CredentialFile(folder: storage)
         }
+
+        /// The users as the storage has them now.
+        var storedUsers: StoredUsers { StoredUsers.read(credentials, identity.id) }
 
         /// Loads the users of earlier runs, at the first call only.
         func load(_ app: App) {
             let (isFirst, problem) = users.withLock { users -> (Bool, String?) in
                 if users.isLoaded { return (false, nil) }
                 users.isLoaded = true
-                let stored = StoredUsers.read(storage)
+                let stored = storedUsers
                 for session in stored.users { users.all[session.id] = User(app: app, session: session) }
                 users.current = stored.current
                 users.isUnreadable = stored.problem != nil
@@ -198,7 +203,7 @@ public final class App: Hashable, Sendable {
 
     private func takeStored() {
         let users = shared.users.withLock { $0.all }
-        for stored in StoredUsers.read(storage).users { users[stored.id]?.takeTokens(of: stored) }
+        for stored in shared.storedUsers.users { users[stored.id]?.takeTokens(of: stored) }
     }
 
     /// Stores the current list of users. A failure goes to the sync manager's error handler.
@@ -211,7 +216,7 @@ public final class App: Hashable, Sendable {
             takeStored()
             let (all, current, isUnreadable) = shared.users.withLock { ($0.all, $0.current, $0.isUnreadable) }
             let users = StoredUsers(users: all.values.map(\.session), current: current)
-            let error = users.write(storage, replacingUnreadable: isUnreadable)
+            let error = users.write(shared.credentials, appId, replacingUnreadable: isUnreadable)
             if error == nil { shared.users.withLock { $0.isUnreadable = false } }
             return error
         }

@@ -18,14 +18,17 @@ public struct AppConfiguration: Hashable, Sendable {
     /// No effect: every Realm has a connection of its own.
     public var enableSessionMultiplexing: Bool
     private var timeouts: SyncTimeoutOptions.Values?
-    private var chosenTransport: Identified?
+    private var chosenTransport: Identified<any NetworkTransport>?
+    private var chosenStorage: Identified<any CredentialStorage>?
 
-    /// A transport that compares by identity.
-    private struct Identified: Hashable, Sendable {
-        var transport: any NetworkTransport
+    /// An object that compares by identity.
+    private struct Identified<Value: Sendable>: Hashable, Sendable {
+        var value: Value
 
-        static func == (lhs: Identified, rhs: Identified) -> Bool { lhs.transport === rhs.transport }
-        func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(transport)) }
+        private var id: ObjectIdentifier { ObjectIdentifier(value as AnyObject) }
+
+        static func == (lhs: Identified, rhs: Identified) -> Bool { lhs.id == rhs.id }
+        func hash(into hasher: inout Hasher) { hasher.combine(id) }
     }
 
     /// - Parameters:
@@ -57,8 +60,14 @@ public struct AppConfiguration: Hashable, Sendable {
 
     /// Sends the app's HTTP requests; nil: the SDK's own client.
     public var transport: (any NetworkTransport)? {
-        get { chosenTransport?.transport }
-        set { chosenTransport = newValue.map { Identified(transport: $0) } }
+        get { chosenTransport?.value }
+        set { chosenTransport = newValue.map { Identified(value: $0) } }
+    }
+
+    /// Stores the logins of users, such as in a keychain; nil: a file with mode 0600 below `storageDirectory`. Replicas stay there.
+    public var credentialStorage: (any CredentialStorage)? {
+        get { chosenStorage?.value }
+        set { chosenStorage = newValue.map { Identified(value: $0) } }
     }
 
     /// The initial `SyncManager.timeoutOptions`. Both accessors copy: later changes to the object that was passed have no effect here.

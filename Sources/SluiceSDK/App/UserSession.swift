@@ -80,69 +80,47 @@ struct UserSession: Hashable, Sendable {
     }
 }
 
-/// The users of an app on this device, in `users.json` with mode 0600.
+/// The users of an app on this device, as `CredentialStorage` has them.
 struct StoredUsers {
     var users: [UserSession] = []
     var current: String?
-    /// The reason why the file was not read, or not completely; nil if it was, or if there is none.
+    /// The reason why the users were not read, or not completely; nil if they were, or if there are none.
     var problem: String?
 
-    private static func file(_ folder: URL) -> URL { folder.appendingPathComponent("users.json") }
-
-    /// The path to which `write` moves an unreadable file.
-    private static func asidePath(_ folder: URL) -> String { "\(file(folder).path).unreadable" }
-
-    /// Reads the stored users. A missing file gives an empty list. Of an unreadable one, the users that can be read are returned.
-    static func read(_ folder: URL) -> StoredUsers {
+    /// Reads the stored users. Of an unreadable list, the users that can be read are returned.
+    static func read(_ storage: any CredentialStorage, _ appId: String) -> StoredUsers {
         do {
-            let data = try Data(contentsOf: file(folder))
+            guard let data = try storage.content(ofApp: appId) else { return StoredUsers() }
             let json = try JSON.parse(Array(data))
             let records = json["users"]?.array
             let users = (records ?? []).compactMap { UserSession(stored: $0) }
             let stored = StoredUsers(users: users, current: json["current"]?.string)
             if records?.count == users.count { return stored }
-            return stored.unreadable(folder, records == nil ? "it has no list of users" : "users in it have no id or provider")
-        } catch let error as CocoaError where error.code == .fileReadNoSuchFile {
-            return StoredUsers()
+            return stored.unreadable(storage, records == nil ? "there is no list of users" : "users in it have no id or provider")
         } catch {
-            return StoredUsers().unreadable(folder, "\(error)")
+            return StoredUsers().unreadable(storage, "\(error)")
         }
     }
 
-    private func unreadable(_ folder: URL, _ reason: String) -> StoredUsers {
-        let path = StoredUsers.file(folder).path
+    private func unreadable(_ storage: any CredentialStorage, _ reason: String) -> StoredUsers {
         var stored = self
-        stored.problem =
-            "Users stored in \(path) cannot be read (\(reason)) and must log in again. When the app next stores its users, the file is "
-            + "moved to \(StoredUsers.asidePath(folder)). To keep the logins, repair the file and restart the app."
+        let file = storage as? CredentialFile
+        let place = file.map { " in \($0.path)" } ?? ""
+        let fix = file.map {
+            " When the app next stores its users, the file is moved to \($0.asidePath). To keep the logins, repair the file and restart the app."
+        }
+        stored.problem = "Users stored\(place) cannot be read (\(reason)) and must log in again.\(fix ?? "")"
         return stored
     }
 
-    /// Writes the file atomically.
-    /// - Parameter isUnreadable: `true` moves the present file aside first, because a later run may be able to read it. The file of an
-    ///   earlier move is replaced.
-    /// - Returns: the error if the file could not be written.
-    func write(_ folder: URL, replacingUnreadable isUnreadable: Bool = false) -> Realm.Error? {
+    /// Stores the users.
+    /// - Parameter isUnreadable: `true` moves the present content aside first, because a later run may be able to read it.
+    /// - Returns: the error if they could not be stored.
+    func write(_ storage: any CredentialStorage, _ appId: String, replacingUnreadable isUnreadable: Bool = false) -> Realm.Error? {
         let json: JSON = ["users": .array(users.map(\.json)), "current": current.map { .string($0) } ?? .null]
         do {
-            try FileManager.default.createDirectory(
-                at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            let path = StoredUsers.file(folder).path
-            let fresh = "\(path).new"
-            let aside = StoredUsers.asidePath(folder)
-            if isUnreadable, FileManager.default.fileExists(atPath: path), rename(path, aside) != 0 {
-                return Realm.Error(
-                    .fileAccess,
-                    "The users of the app cannot be stored: the unreadable file \(path) cannot be moved to \(aside). Remove one of them.")
-            }
-            guard
-                FileManager.default.createFile(
-                    atPath: fresh, contents: Data(json.utf8), attributes: [.posixPermissions: 0o600])
-            else { return Realm.Error(.fileAccess, "The users of the app cannot be stored in \(path).") }
-            // `rename` replaces the old file in one step.
-            guard rename(fresh, path) == 0 else {
-                return Realm.Error(.fileAccess, "The users of the app cannot be stored in \(path).")
-            }
+            if isUnreadable { try storage.setAside(contentOfApp: appId) }
+            try storage.store(Data(json.utf8), ofApp: appId)
             return nil
         } catch {
             return Realm.Error(.fileAccess, "The users of the app cannot be stored: \(error.localizedDescription)")
