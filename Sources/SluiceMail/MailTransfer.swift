@@ -112,15 +112,26 @@ struct MailTransfer: Sendable {
         }
         let text = unsafe String(cString: errors)
         let words = text.isEmpty ? unsafe curl_easy_strerror(code).map { unsafe String(cString: $0) } ?? "error \(code.rawValue)" : text
-        // A wrong password says nothing about a mail, which can be sent once the operator has corrected it.
-        let isAboutMail = code != CURLE_LOGIN_DENIED && code != CURLE_USE_SSL_FAILED
-        throw MailFailure(text: words, reply: isAboutMail ? unsafe sluice_curl_reply(handle) : 0)
+        throw MailFailure(text: words, reply: isAboutMail(code) ? unsafe sluice_curl_reply(handle) : 0)
+    }
+
+    /// `true` if the server's last reply is about the mail. One to the connection or the log-in is not: the mail can be sent once the
+    /// operator has corrected the setting, or the server accepts the gateway again.
+    private func isAboutMail(_ code: CURLcode) -> Bool {
+        switch code {
+        case CURLE_LOGIN_DENIED, CURLE_USE_SSL_FAILED, CURLE_REMOTE_ACCESS_DENIED: false
+        // libcurl's error for the greeting, and for the reply to the whole mail.
+        case CURLE_WEIRD_SERVER_REPLY: body.isRead
+        default: true
+        }
     }
 }
 
 /// The bytes of a mail, as libcurl reads them on the thread of the transfer.
 private final class MailBody {
     private var rest: ArraySlice<UInt8>
+    /// `true` once the server has begun to receive the mail.
+    private(set) var isRead = false
     let isCancelled: @Sendable () -> Bool
 
     init(_ text: [UInt8], isCancelled: @escaping @Sendable () -> Bool) {
@@ -132,6 +143,7 @@ private final class MailBody {
     ///
     /// - Returns: Their number; 0 at the end.
     func read(into target: UnsafeMutableRawBufferPointer) -> Int {
+        isRead = true
         let piece = rest.prefix(target.count)
         unsafe target.copyBytes(from: piece)
         rest = rest.dropFirst(piece.count)

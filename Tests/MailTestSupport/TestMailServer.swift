@@ -20,6 +20,8 @@ package final class TestMailServer: Sendable {
         package var isImplicit = false
         /// The number of mails to `later@` that the server defers first.
         package var later = 0
+        /// The number of connections that the server refuses first, with its greeting.
+        package var closed = 0
 
         package init() {}
     }
@@ -105,7 +107,7 @@ package final class TestMailServer: Sendable {
     }
 
     private static func arguments(_ options: Options, _ folder: URL) throws -> [String] {
-        var arguments = ["--later", "\(options.later)"]
+        var arguments = ["--later", "\(options.later)", "--closed", "\(options.closed)"]
         if let (user, password) = options.credentials { arguments += ["--user", user, "--password", password] }
         guard options.hasTLS else { return arguments }
         for (name, text) in [("certificate", TestCertificate.certificate), ("key", TestCertificate.key)] {

@@ -1,8 +1,9 @@
 """An SMTP server of one test. It prints its port, and each mail as a line of JSON. It ends when its standard input closes.
 
-mail_server.py [--user NAME --password TEXT] [--certificate FILE --key FILE [--implicit]] [--later N]
+mail_server.py [--user NAME --password TEXT] [--certificate FILE --key FILE [--implicit]] [--later N] [--closed N]
 
-Recipients decide on the answer: `refused@` gets 550, `later@` gets 451 N times, and `hang@` gets none.
+Recipients decide on the answer: `refused@` gets 550, `later@` gets 451 N times, and `hang@` gets none. The first N connections
+of `--closed` are greeted with 554.
 """
 
 import argparse
@@ -48,6 +49,13 @@ class Handler:
         return "250 OK"
 
 
+class Closed(asyncio.Protocol):
+    """A connection that the server refuses with its greeting (RFC 5321, section 3.1)."""
+
+    def connection_made(self, transport):
+        transport.write(b"554 mail.example.com has no service for you\r\n")
+
+
 async def serve(options):
     context = None
     if options.certificate:
@@ -61,7 +69,13 @@ async def serve(options):
 
     handler = Handler(options.later)
 
+    closed = options.closed
+
     def protocol():
+        nonlocal closed
+        if closed > 0:
+            closed -= 1
+            return Closed()
         return SMTP(
             handler,
             enable_SMTPUTF8=True,
@@ -87,4 +101,5 @@ for name in ("--user", "--password", "--certificate", "--key"):
     parser.add_argument(name)
 parser.add_argument("--implicit", action="store_true")
 parser.add_argument("--later", type=int, default=0)
+parser.add_argument("--closed", type=int, default=0)
 asyncio.run(serve(parser.parse_args()))

@@ -134,6 +134,18 @@ import Testing
         }
     }
 
+    @Test func `repeats the mail that it has while the server refuses connections`() async throws {
+        var options = TestMailServer.Options()
+        options.closed = 2
+        try await TestMailServer.with(options) { server in
+            try await Self.with(Self.plain(server), environment: Hurried()) { mailer, outcomes in
+                mailer.send(try Self.mail("ann"))
+                #expect(try await server.mails(1).map(\.to) == [["ann@example.org"]])
+                #expect(await outcomes.until { $0 == [.deferred, .deferred, .sent] })
+            }
+        }
+    }
+
     @Test func `does not wait longer than its deadline for a server that hangs`() async throws {
         try await TestMailServer.with { server in
             var deadlines = MailDeadlines()
