@@ -11,6 +11,8 @@ package indirect enum Condition: Hashable, Sendable {
     case not(Condition)
     case exists(name: String, Bool)
     case test(name: String, Comparison, Operand)
+    /// Both operands are equal, or both are absent (`$expr`).
+    case same(Operand, Operand)
 
     package enum Comparison: String, Hashable, Sendable, CaseIterable {
         case equal = "$eq"
@@ -54,6 +56,7 @@ package indirect enum Condition: Hashable, Sendable {
         case "$or", "%or": return .any(try list(member))
         case "$nor", "%nor": return .not(.any(try list(member)))
         case "$not", "%not": return .not(try Condition(member.value))
+        case "$expr": return try expression(member.value)
         // A constant, such as "%%true": {…}, is no name of a value.
         case "%%true", "%%false": throw unsupported(member.key)
         case let name where name.hasPrefix("%%") || !(name.hasPrefix("%") || name.hasPrefix("$")): return try test(name, member.value)
@@ -113,7 +116,7 @@ package indirect enum Condition: Hashable, Sendable {
         }
     }
 
-    private static func unsupported(_ part: String) -> Unsupported { Unsupported(part: String(part.unicodeScalars.prefix(100))) }
+    static func unsupported(_ part: String) -> Unsupported { Unsupported(part: String(part.unicodeScalars.prefix(100))) }
 }
 
 extension Condition {
@@ -125,6 +128,7 @@ extension Condition {
         case .not(let part): part.names
         case .exists(let name, _), .test(let name, _, .value): [name]
         case .test(let name, _, .name(let other)): [name, other]
+        case .same(let left, let right): Set([left, right].compactMap(\.name))
         }
     }
 
@@ -149,12 +153,13 @@ extension Condition {
         case .test(let name, let comparison, .name(let other)):
             // An absent value would equal another absent one.
             return value(other).flatMap { comparison.holds(value(name)?.plain ?? .null, $0.plain) }
+        case .same(let left, let right): return left.isSame(as: right, value)
         }
     }
 }
 
 extension Condition.Comparison {
-    fileprivate func holds(_ left: JSON, _ right: JSON) -> Bool? {
+    func holds(_ left: JSON, _ right: JSON) -> Bool? {
         switch self {
         case .equal: return left.matches(right)
         case .notEqual: return !left.matches(right)
@@ -169,54 +174,6 @@ extension Condition.Comparison {
 }
 
 extension JSON {
-    /// The value with numbers of extended JSON as numbers, and its other forms in their one spelling.
-    fileprivate var plain: JSON {
-        switch ExtendedForm(self) {
-        case .int(let number): return .int(number)
-        case .double(let number): return .double(number)
-        case let form?: return form.json
-        case nil: break
-        }
-        switch self {
-        case .array(let elements): return .array(elements.map(\.plain))
-        case .object(let members): return .object(members.map { Member($0.key, $0.value.plain) })
-        default: return self
-        }
-    }
-
     /// `true` if both are equal, or this is an array with an equal element, as in MongoDB's queries.
     fileprivate func matches(_ other: JSON) -> Bool { equals(other) || array?.contains { $0.equals(other) } == true }
-
-    fileprivate func equals(_ other: JSON) -> Bool {
-        switch (self, other) {
-        case (.int(let left), .double(let right)), (.double(let right), .int(let left)): Int64(exactly: right) == left
-        default: self == other
-        }
-    }
-
-    /// `true` if this is less; nil for two values without an order.
-    fileprivate func isLess(than other: JSON) -> Bool? {
-        switch (self, other) {
-        case (.int(let left), .int(let right)): left < right
-        case (.double(let left), .double(let right)): left < right
-        // Not every integer is a double.
-        case (.int(let left), .double(let right)): Double(exactly: left).map { $0 < right }
-        case (.double(let left), .int(let right)): Double(exactly: right).map { left < $0 }
-        case (.string(let left), .string(let right)): left.utf8.lexicographicallyPrecedes(right.utf8)
-        default: nil
-        }
-    }
-}
-
-extension JSON {
-    /// Returns the value at a path through members of objects and indices of arrays; nil if there is none. A name applied to an array
-    /// collects that member of its elements.
-    package func value(at path: some Collection<Substring>) -> JSON? {
-        guard let step = path.first else { return self }
-        let rest = path.dropFirst()
-        guard case .array(let elements) = self else { return self[String(step)].flatMap { $0.value(at: Array(rest)) } }
-        if let index = Int(step) { return elements.indices.contains(index) ? elements[index].value(at: Array(rest)) : nil }
-        let found = elements.compactMap { $0.value(at: Array(path)) }
-        return found.isEmpty ? nil : .array(found)
-    }
 }
