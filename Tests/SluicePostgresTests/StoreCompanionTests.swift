@@ -72,7 +72,7 @@ import Testing
         DROP TRIGGER event_of_state ON sluice.user_account;
         DROP TRIGGER event ON sluice.login;
         DROP FUNCTION sluice.users_have_event, sluice.logins_have_event, sluice.add_user_event;
-        DROP TABLE sluice.user_event, sluice.trigger_failure;
+        DROP TABLE sluice.user_event, sluice.trigger_failure, sluice.trigger_cursor;
         DROP TABLE sluice.confirmation, sluice.pending_user;
         DROP TRIGGER created ON sluice.user_account;
         DROP FUNCTION sluice.users_created;

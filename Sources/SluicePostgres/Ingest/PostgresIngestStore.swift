@@ -112,7 +112,7 @@ package struct PostgresIngestStore: Sendable {
     /// The caller repeats the call regularly, with one call per topic at a time. A claim lasts until `release` or the loss of the
     /// connection.
     package func claim(topic: String, partitions: Int32) async throws -> Set<Int32> {
-        do { return try await locks.claim(topic, of: partitions) } catch { throw PostgresError.forPort(error) }
+        do { return try await locks.claim(topic, of: partitions).held } catch { throw PostgresError.forPort(error) }
     }
 
     /// Releases the claimed partitions of a topic.

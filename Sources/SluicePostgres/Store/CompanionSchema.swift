@@ -3,7 +3,7 @@ import SluiceCore
 /// The schema `sluice`, which holds the gateway's own data. It contains no app table.
 package enum CompanionSchema {
     /// The version of the schema that this release creates and needs.
-    package static let version = 3
+    package static let version = 4
 
     /// Creates the schema, or upgrades an earlier version. Gateways that start at once wait for each other, up to 60 s.
     ///
@@ -65,6 +65,8 @@ package enum CompanionSchema {
         \(UserEventTables.definition)
         \(realmFileUser)
         """,
+        // 3 to 4: database triggers have cursors.
+        TriggerTables.definition,
     ]
 
     /// The advisory lock of the creation: the letters "sluice" as a number. `lock + 1` serializes user changes.
@@ -73,6 +75,7 @@ package enum CompanionSchema {
     private static let tables = [
         core, users, identity, PendingUserTables.definition, passwordReset, ingest, appSchema, userChange, timePartitions, ingestRequest,
         login, userChangeFunctions, deadLetterTurn, publishedTable, ingestAnswer, adminAudit, realmFile, UserEventTables.definition,
+        TriggerTables.definition,
     ].joined()
 
     /// Clients, clocks, property numbers and write rejections.

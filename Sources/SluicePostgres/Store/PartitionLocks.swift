@@ -1,6 +1,6 @@
 import SluiceCore
 
-/// The partitions of the ingest topics that this gateway reads, as advisory locks of one connection. The locks end with it.
+/// The partitions of topics that this gateway works on, as advisory locks of one connection. The locks end with it.
 ///
 /// Each gateway that reads a topic holds a shared lock of the topic, by which the gateways are counted. For each of its partitions
 /// it holds an exclusive lock. It takes at most its share, ⌈partitions ÷ gateways⌉, and releases the excess. Thus every partition
@@ -16,19 +16,24 @@ actor PartitionLocks {
     /// Takes, keeps or releases partitions of a topic, so that this gateway holds its share. Only one call per topic may run at a
     /// time.
     ///
-    /// - Returns: The partitions that are held now.
+    /// - Parameter kept: The partitions that are not released, even beyond the share.
+    /// - Returns: The partitions that are held now, and the number that is this gateway's share.
     /// - Throws: The error of the connection, which is closed: the partitions of all topics are then free for other gateways.
-    func claim(_ topic: String, of partitions: Int32) async throws -> Set<Int32> {
+    func claim(
+        _ topic: String, of partitions: Int32, keeping kept: Set<Int32> = []
+    ) async throws -> (held: Set<Int32>, share: Int) {
         let connection = try await usable()
         do {
-            return try await claim(topic, of: partitions, by: connection)
+            return try await claim(topic, of: partitions, keeping: kept, by: connection)
         } catch {
             await giveUp(connection)
             throw error
         }
     }
 
-    private func claim(_ topic: String, of partitions: Int32, by connection: PostgresConnection) async throws -> Set<Int32> {
+    private func claim(
+        _ topic: String, of partitions: Int32, keeping kept: Set<Int32>, by connection: PostgresConnection
+    ) async throws -> (held: Set<Int32>, share: Int) {
         if held[topic] == nil {
             // The gateway counts itself before it computes its share.
             _ = try await connection.query("SELECT pg_advisory_lock_shared(\(Self.gateways))", [.text(topic)])
@@ -38,7 +43,7 @@ actor PartitionLocks {
         let share = Int((Int64(partitions) + count - 1) / count)
         var mine = held[topic] ?? []
         if mine.count > share {
-            let surplus = mine.sorted().suffix(mine.count - share)
+            let surplus = mine.sorted().suffix(mine.count - share).filter { !kept.contains($0) }
             _ = try await connection.query(Self.give, [.text(topic), .text(StoreText.array(surplus.map(String.init)))])
             mine.subtract(surplus)
         } else if mine.count < share {
@@ -49,7 +54,7 @@ actor PartitionLocks {
             for row in 0..<taken.count { mine.insert(Int32(taken.int(row, 0) ?? 0)) }
         }
         held[topic] = mine
-        return mine
+        return (mine, share)
     }
 
     /// Releases all partitions of a topic and leaves its count of gateways.
