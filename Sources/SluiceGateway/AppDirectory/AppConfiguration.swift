@@ -116,6 +116,7 @@ package struct AppConfiguration: Sendable {
     /// The calls of functions in the rules.
     package var ruleCalls: [RuleCall] = []
     package var triggers: [AuthenticationTrigger] = []
+    package var databaseTriggers = DatabaseTriggers()
     /// The mail server; nil if the app sends no mails.
     package var mail: MailSettings?
     /// The value of `%%environment.tag`.

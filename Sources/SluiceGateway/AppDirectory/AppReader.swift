@@ -39,7 +39,6 @@ struct AppReader {
         let users = users(main, operatorFile, AuthReader(list: list, secrets: secrets, functions: functions))
         let values = values(environment: main.environment)
         let plugins = trees[PluginListReader.file].map(PluginListReader(list: list).read) ?? []
-        let triggers = TriggerReader(trees: trees, list: list).read(functions)
         let mail = MailReader(list: list).read(operatorFile[.mail], MailTemplateReader(files: files, list: list), secrets)
         let texts = pluginFiles(settings, sourceName, collections, result)
         noteRoles(texts, plugins, settings)
@@ -54,7 +53,8 @@ struct AppReader {
         configuration.secrets = secrets
         configuration.functions = functions
         configuration.ruleCalls = RuleCallReader(files: texts, functions: functions, list: list).read()
-        configuration.triggers = triggers
+        configuration.triggers = TriggerReader(trees: trees).read(functions)
+        configuration.databaseTriggers = DatabaseTriggerReader(trees: trees, schema: result.schema, tables: result.tables).read(functions)
         configuration.mail = mail
         configuration.notes = list.notes.sorted { ($0.file, $0.line, $0.column) < ($1.file, $1.line, $1.column) }
         return configuration

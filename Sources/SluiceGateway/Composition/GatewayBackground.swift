@@ -65,6 +65,29 @@ extension GatewayBuilder {
         return [BackgroundService("user events") { try await relay.run() }]
     }
 
+    /// The relays of database triggers, one each. Changes count from the time when a trigger is first run, which is before the gateway is
+    /// ready.
+    func triggerServices(_ model: Model, _ functions: any AppFunctions) async throws -> [any Service] {
+        let triggers = app.databaseTriggers
+        let store = PostgresTriggerStore(pool: pool, conninfo: configuration.postgres)
+        if !triggers.skipping.isEmpty { try await store.forget(triggers.skipping) }
+        let schema = model.schema
+        let layouts = try await schema.layout(of: schema.current()).layouts
+        let ports = DatabaseTriggerRelay.Ports(
+            log: log, store: store, functions: functions, schema: { schema.current() }, metrics: outside.metrics, environment: environment,
+            logger: logger)
+        var services: [any Service] = []
+        for trigger in triggers.running {
+            guard let layout = schema.current().schema.index(of: trigger.type).flatMap({ layouts[$0] }) else { continue }
+            let topic = TriggerTopic(trigger: trigger.name, topic: layout.topic, partitions: layout.partitions)
+            let ends = try await log.ends(of: (0..<topic.partitions).map { LogPartition(topic.topic, $0) })
+            try await store.begin(topic, ends: Dictionary(ends.map { ($0.key.partition, $0.value) }) { first, _ in first })
+            let relay = DatabaseTriggerRelay(trigger, topic: topic, ports: ports)
+            services.append(BackgroundService("trigger \(trigger.name)") { await relay.run() })
+        }
+        return services
+    }
+
     /// The sinks of the ingest log and the dead-letter topic. None with the embedded log, which has neither.
     func kafkaServices(_ model: Model, _ rules: PluginRules, _ ingest: Ingest, _ letters: DeadLetterStore) -> [any Service] {
         guard let kafka = outside.kafka else { return [] }

@@ -91,7 +91,7 @@ struct GatewayBuilder {
                 letters: letters, intake: ingest.intake, authority: model.schema, hasTopic: outside.kafka != nil),
             idempotency: IdempotencyKeys(store: IngestRequestStore(pool: pool), environment: environment, logger: logger),
             audit: AuditLog(pool: pool))
-        let events = try await eventServices(functions)
+        let events = try await eventServices(functions) + triggerServices(model, functions)
         let services =
             pipelineServices(delivery, publishing, sessions) + watchServices(model, publishing, quarantine, access)
             + cleaningServices(stores, publishing, letters) + kafkaServices(model, rules, ingest, letters) + events

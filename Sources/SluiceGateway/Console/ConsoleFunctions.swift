@@ -1,4 +1,4 @@
-/// The counters of functions and of authentication triggers, by name.
+/// The counters of functions and of triggers, by name.
 struct ConsoleFunctions: Sendable {
     private static let functions = ConsoleCounters(
         id: "functions", title: "Functions", empty: "No function was called since the gateway started.",
@@ -9,7 +9,8 @@ struct ConsoleFunctions: Sendable {
         caption: "Calls since the gateway started, and events in sluice.trigger_failure", label: "Trigger",
         columns: [
             ("Calls", .triggerCalls, ConsoleNumber.count(0)), ("Failed", .triggerFailures, ConsoleNumber.count(0)),
-            ("Given up", .triggersBuried, ConsoleNumber.count(0)),
+            ("Given up", .triggersBuried, ConsoleNumber.count(0)), ("Gaps", .triggerLosses, ConsoleNumber.count(0)),
+            ("Lag", .triggerLag, ConsoleNumber.count(0)),
         ])
 
     let metrics: Metrics

@@ -30,8 +30,8 @@ package struct ExportFeature: Hashable, Sendable {
         package var replacement: String {
             switch self {
             case .functions: "a service of your own behind each, or a rule plugin for decisions about writes"
-            case .databaseTriggers: "an SQL trigger on the table"
-            case .authenticationTriggers: "an SQL trigger on the table of custom user data, or your sign-up by the admin API"
+            case .databaseTriggers: "a service of your own behind its function, or an SQL trigger on the table"
+            case .authenticationTriggers: "a service of your own behind its function"
             case .scheduledTriggers: "cron or pg_cron"
             case .endpoints: "an HTTP service of your own on PostgreSQL"
             case .graphql: "a GraphQL server on PostgreSQL"

@@ -1,6 +1,7 @@
 import SluiceCore
 import SluiceGateway
 import SluiceIdentity
+import SluiceValues
 import Testing
 
 @Suite struct `The triggers of an app directory` {
@@ -44,7 +45,16 @@ import Testing
     }
 
     @Test(arguments: [
-        (#""type": "DATABASE", "function_name": "greet", "config": { "collection": "orders" }"#, "is not run", "table of orders"),
+        (#""type": "DATABASE", "function_name": "nowhere", "config": {}"#, "no service runs", "sluice.json"),
+        (#""type": "DATABASE", "function_name": "greet", "config": { "collection": "tasks" }"#, "no collection and database", "each"),
+        (
+            #""type": "DATABASE", "function_name": "greet", "config": { "database": "todo", "collection": "others" }"#,
+            "no class for todo.others", "SQL trigger"
+        ),
+        (
+            #""type": "DATABASE", "function_name": "greet", "config": { "database": "shop", "collection": "readings" }"#,
+            "the class Reading is asymmetric", "SQL trigger"
+        ),
         (
             #""type": "SCHEDULED", "function_name": "greet", "config": { "schedule": "5 9 * * *" }"#, "is not run",
             "'greet': 5 9 * * * COMMAND"
@@ -64,6 +74,51 @@ import Testing
         let notes = Self.notes(app)
         #expect(notes.count == 1 && notes[0].message.contains("'t'"), "\(notes)")
         #expect(notes.first?.message.contains(message) == true && notes.first?.fix.contains(fix) == true, "\(notes)")
+    }
+
+    private static func database(_ config: String) -> [String: String] {
+        ["t": #"{ "name": "t", "type": "DATABASE", "function_name": "greet", "config": { \#(place), \#(config) } }"#]
+    }
+
+    private static let place = #""database": "shop", "collection": "orders""#
+
+    @Test func `of a database have the settings of their files`() throws {
+        let app = try Self.app(
+            Self.database(
+                """
+                "operation_types": ["INSERT", "update", "REPLACE"], "full_document": true, "full_document_before_change": true,
+                "unordered": true, "match": { "fullDocument.done": true }, "project": { "_id": 0 }, "tolerate_resume_errors": true
+                """))
+        var shape = ChangeEventShape(database: "shop", collection: "orders")
+        (shape.hasFullDocument, shape.hasPreImage) = (true, true)
+        var trigger = DatabaseTrigger("t", on: "Order", [.insert, .update], function: "greet", shape: shape)
+        trigger.isUnordered = true
+        trigger.match = try Condition(filter: ["fullDocument.done": true])
+        trigger.projection = try ChangeProjection(["_id": 0])
+        #expect(app.databaseTriggers.running == [trigger] && app.databaseTriggers.skipping.isEmpty)
+        #expect(Self.notes(app).isEmpty, "\(app.notes)")
+    }
+
+    @Test(arguments: [
+        (#""operation_types": ["UPDATE"], "match": { "fullDocument.a": { "$regex": "^a" } }"#, "'$regex' in match is not evaluated"),
+        (#""operation_types": ["UPDATE"], "project": { "a": 1, "b": 0 }"#, "'b' in project is not evaluated"),
+        (#""operation_types": ["DROP"]"#, "its operation 'drop' is unknown"),
+        (#""operation_types": ["REPLACE"]"#, "no operation that occurs"),
+    ])
+    func `of a database are not run if they would be evaluated otherwise`(config: String, message: String) throws {
+        let app = try Self.app(Self.database(config))
+        #expect(app.databaseTriggers.running.isEmpty)
+        let notes = Self.notes(app)
+        #expect(notes.count == 1 && notes[0].message.contains(message) && notes[0].line == 1, "\(notes)")
+    }
+
+    @Test func `of a database skip what happens while they are disabled, if they say so`() throws {
+        let app = try Self.app([
+            "a": #"{ "name": "a", "type": "DATABASE", "disabled": true, "config": { "skip_catchup_events": true } }"#,
+            "b": #"{ "name": "b", "type": "DATABASE", "disabled": true, "config": { "skip_catchup_events": false } }"#,
+        ])
+        #expect(app.databaseTriggers.running.isEmpty && app.databaseTriggers.skipping == ["a"])
+        #expect(Self.notes(app).isEmpty)
     }
 
     @Test func `name a function for new users beside them, which needs a service`() throws {
