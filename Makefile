@@ -4,7 +4,7 @@
 # make soak    the long plays in full: random apps, simulated networks, killed gateways and sinks; hours; what fails names its seed
 # make asan    hostile plugins with AddressSanitizer
 # make bench   the benchmarks, in release mode; ARGS=… goes to them
-# make fuzz    the query language, changesets and messages under libFuzzer; SECONDS=60 unless given
+# make fuzz    the parsers that a stranger reaches, each under libFuzzer; SECONDS=60 for each unless given
 # make lint    format, layers, dependencies of an app, quoting of SQL and the English of comments and pages; make format writes the format
 # make manual  installs completion scripts and man pages below PREFIX; PROGRAM=… is the built sluice
 # make image   builds the image without a container engine and serves from it; needs root and Debian

@@ -1,4 +1,4 @@
-// The program around the tests of Realm's protocol, `run` and `tested`: libFuzzer's entry, or a run over files.
+// The program around the tests `run` and `tested` of a folder: libFuzzer's entry, or a run over files.
 
 #if FUZZER
     @c(LLVMFuzzerTestOneInput)
