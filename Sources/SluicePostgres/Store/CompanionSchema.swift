@@ -50,7 +50,7 @@ package enum CompanionSchema {
         \(userChangeFunctions)
         """,
         // 2 to 3: identities have a table, in which each has one user. Signing keys rotate, and may be encrypted. Users have events. They
-        // may be pending, and all present ones are confirmed. Client files are counted by user.
+        // may be pending, and all present ones are confirmed.
         """
         ALTER TABLE sluice.signing_key ADD COLUMN id text COLLATE "C" NOT NULL DEFAULT '',
             ADD COLUMN sealed boolean NOT NULL DEFAULT false, DROP CONSTRAINT signing_key_pkey, ADD PRIMARY KEY (name, id);
@@ -63,10 +63,12 @@ package enum CompanionSchema {
             WHERE i->>'provider_type' IS NOT NULL AND i->>'id' <> '' ORDER BY u.created_at, u.id ON CONFLICT DO NOTHING;
         \(PendingUserTables.definition)
         \(UserEventTables.definition)
+        """,
+        // 3 to 4: database triggers have cursors. Client files are counted by user.
+        """
+        \(TriggerTables.definition)
         \(realmFileUser)
         """,
-        // 3 to 4: database triggers have cursors.
-        TriggerTables.definition,
     ]
 
     /// The advisory lock of the creation: the letters "sluice" as a number. `lock + 1` serializes user changes.
