@@ -19,8 +19,7 @@ package struct UserEvent: Hashable, Sendable {
     /// The time of the event, in milliseconds since 1970.
     package var milliseconds: Int64
 
-    // The progress of the event's delivery.
-    package var isPublished = false
+    // The progress of the event's triggers.
     /// The triggers that have run.
     package var done: [String] = []
     /// The failed attempts of the next trigger.
@@ -35,23 +34,33 @@ package struct UserEvent: Hashable, Sendable {
     }
 }
 
+/// The receivers of users' events.
+package enum UserEventDestination: Hashable, Sendable {
+    case topic, triggers
+}
+
 /// The events that wait for delivery, as the port of their relay. The store adds an event in the transaction that causes it.
 package protocol UserEventQueue: Sendable {
-    /// Takes the oldest event of each of some users. No other caller gets an event of these users, until the event is finished or
-    /// postponed, or the lease has expired.
+    /// Takes the oldest event of each of some users, of those whose triggers have not run. No other caller gets an event of these users,
+    /// until the event is finished or postponed, or the lease has expired.
     ///
     /// - Parameters:
     ///   - limit: The maximum number of events.
     ///   - seconds: The time of the lease.
     func take(_ limit: Int, leaseSeconds seconds: Int) async throws -> [UserEvent]
-    /// Notes that the topic has events.
-    func markPublished(_ ids: [Int64]) async throws
-    /// Stores the progress of an event, and keeps it from all callers for a time.
+    /// Takes the oldest event of each of some users, of those that the topic does not have. Triggers may have it at the same time.
+    /// No other caller gets an event of these users for the topic, until it is finished or the lease has expired.
+    func takeUnpublished(_ limit: Int, leaseSeconds seconds: Int) async throws -> [UserEvent]
+    /// Ends the lease of events that the topic did not take, after a time.
+    func keep(unpublished ids: [Int64], seconds: Int) async throws
+    /// Stores the progress of an event's triggers, and keeps it from them for a time.
     func postpone(_ event: UserEvent, seconds: Int) async throws
     /// Stores a call of a trigger that is given up. The caller stores the event's progress.
     func bury(_ event: UserEvent, trigger: String, reason: String) async throws
-    /// Removes events that are delivered.
-    func finish(_ ids: [Int64]) async throws
+    /// Notes that events have reached a destination. Removes those that have reached both.
+    ///
+    /// - Returns: The removed events.
+    func finish(_ ids: [Int64], at destination: UserEventDestination) async throws -> Set<Int64>
     /// Returns the age of the oldest event, in seconds; 0 if none waits.
     func lag() async throws -> Double
 }

@@ -15,6 +15,11 @@ import Testing
     private static let ids = (1...3).map { String(repeating: "\($0)", count: 24) }
     private static let expires: Int64 = 4_000_000_000_000
 
+    private static func finish(_ id: Int64, in events: UserEventStore) async throws {
+        #expect(try await events.finish([id], at: .topic) == [])
+        #expect(try await events.finish([id], at: .triggers) == [id])
+    }
+
     @Test func `are added by every change that is one, in its transaction`() async throws {
         try await StoreFixture.with { fixture in
             let (users, events) = (PostgresUsers(pool: fixture.pool), UserEventStore(pool: fixture.pool))
@@ -32,7 +37,7 @@ import Testing
                 kinds.append(event.kind)
                 last = event
                 #expect(try await events.take(10, leaseSeconds: 60).isEmpty)
-                try await events.finish([event.id])
+                try await Self.finish(event.id, in: events)
             }
             #expect(kinds == [.created, .loggedIn, .disabled, .enabled, .deleted])
             #expect(last?.account.data == ["a": 1] && last?.account.customData == ["team": "blue"] && last?.account.id == id)
@@ -52,7 +57,7 @@ import Testing
             var providers: [String] = []
             while let event = try await events.take(1, leaseSeconds: 60).first {
                 providers.append(event.provider)
-                try await events.finish([event.id])
+                try await Self.finish(event.id, in: events)
             }
             #expect(providers == ["custom-token", "local-userpass", "custom-token"])
         }
@@ -71,8 +76,28 @@ import Testing
             // The lease of no time is over.
             #expect(try await events.take(10, leaseSeconds: 60).map(\.account.id) == [Self.ids[2]])
             #expect(try await events.lag() > 0)
-            try await events.finish([first[0].id])
+            try await Self.finish(first[0].id, in: events)
             #expect(try await events.take(10, leaseSeconds: 60).map(\.kind) == [.loggedIn])
+        }
+    }
+
+    @Test func `reach the topic and the triggers independently, each in order for a user`() async throws {
+        try await StoreFixture.with { fixture in
+            let (users, events) = (PostgresUsers(pool: fixture.pool), UserEventStore(pool: fixture.pool))
+            try await users.create(Self.account(Self.ids[0]))
+            #expect(try await users.add(Login(id: "l1", user: Self.ids[0], expires: Self.expires), .none))
+            let first = try #require(try await events.take(10, leaseSeconds: 60).first)
+            #expect(try await events.takeUnpublished(10, leaseSeconds: 60) == [first])
+            // The lease of each is its own.
+            #expect(try await events.takeUnpublished(10, leaseSeconds: 60).isEmpty)
+            #expect(try await events.finish([first.id], at: .topic).isEmpty)
+            let second = try #require(try await events.takeUnpublished(10, leaseSeconds: 60).first)
+            #expect(second.kind == .loggedIn)
+            #expect(try await events.take(10, leaseSeconds: 60).isEmpty)
+            try await events.keep(unpublished: [second.id], seconds: 0)
+            #expect(try await events.takeUnpublished(10, leaseSeconds: 60) == [second])
+            #expect(try await events.finish([first.id], at: .triggers) == [first.id])
+            #expect(try await events.take(10, leaseSeconds: 60) == [second])
         }
     }
 
@@ -81,9 +106,7 @@ import Testing
             let (users, events) = (PostgresUsers(pool: fixture.pool), UserEventStore(pool: fixture.pool))
             try await users.create(Self.account(Self.ids[0]))
             var event = try #require(try await events.take(1, leaseSeconds: 60).first)
-            #expect(!event.isPublished && event.done.isEmpty && event.attempts == 0)
-            try await events.markPublished([event.id])
-            event.isPublished = true
+            #expect(event.done.isEmpty && event.attempts == 0)
             event.done = ["a \"trigger\"", "b"]
             event.attempts = 3
             try await events.bury(event, trigger: "c", reason: "no\0answer")

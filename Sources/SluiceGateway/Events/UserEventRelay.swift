@@ -19,7 +19,7 @@ extension UserEvent {
 /// Each event is delivered at least once, and those of a user in order. All gateways work at it; a lease keeps an event from the others. A
 /// call that fails is repeated (`TriggerRetries`), while later events of the user wait. Then it is given up and stored.
 package struct UserEventRelay: Sendable {
-    /// The maximum number of events taken at once, with and without triggers. Calls of triggers run at the same time.
+    /// The maximum number of events taken at once for triggers and for the topic. Calls of triggers run at the same time.
     private static let width = (triggers: 16, topic: 256)
     /// The time for a batch, in seconds. It is more than the longest call of a function and the longest append.
     private static let leaseSeconds = 600
@@ -49,19 +49,30 @@ package struct UserEventRelay: Sendable {
         self.logger = logger
     }
 
+    /// Runs until the task is cancelled. The topic and the triggers receive events independently of each other.
     package func run() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await repeating { try await publish() } }
+            group.addTask {
+                var measured: UInt64?
+                try await repeating {
+                    try await measure(&measured)
+                    return try await triggerBatch()
+                }
+            }
+            defer { group.cancelAll() }
+            // Neither ends by itself, so the first result is an error or the cancellation.
+            try await group.next()
+        }
+    }
+
+    /// - Parameter batch: Returns the number of events that it has taken.
+    private func repeating(_ batch: () async throws -> Int) async throws {
         var isFailing = false
-        // The lag is read between batches, also while none is the last one.
-        var measured: UInt64?
         while !Task.isCancelled {
             var count = 0
             do {
-                let now = environment.monotonicNanoseconds()
-                if measured.map({ now < $0 || now - $0 >= Self.pause }) ?? true {
-                    metrics.number(.userEventLag).set(try await queue.lag())
-                    measured = now
-                }
-                count = try await deliverBatch()
+                count = try await batch()
                 isFailing = false
             } catch is CancellationError {
                 return
@@ -74,39 +85,52 @@ package struct UserEventRelay: Sendable {
         }
     }
 
-    /// - Returns: The number of events taken.
-    private func deliverBatch() async throws -> Int {
-        let events = try await queue.take(triggers.isEmpty ? Self.width.topic : Self.width.triggers, leaseSeconds: Self.leaseSeconds)
+    /// Reads the lag between batches, also while none is the last one.
+    private func measure(_ last: inout UInt64?) async throws {
+        let now = environment.monotonicNanoseconds()
+        if let last, now >= last, now - last < Self.pause { return }
+        metrics.number(.userEventLag).set(try await queue.lag())
+        last = now
+    }
+
+    private func finish(_ events: [UserEvent], at destination: UserEventDestination) async throws {
+        let gone = try await queue.finish(events.map(\.id), at: destination)
+        for event in events where gone.contains(event.id) { metrics.number(.userEvents, label: event.kind.rawValue).add() }
+    }
+
+    // MARK: Topic
+
+    private func publish() async throws -> Int {
+        let events = try await queue.takeUnpublished(Self.width.topic, leaseSeconds: Self.leaseSeconds)
         guard !events.isEmpty else { return 0 }
-        try await publish(events.filter { !$0.isPublished }, of: events)
-        let (waiting, done) = (events.filter { next(of: $0) != nil }, events.filter { next(of: $0) == nil })
-        if !done.isEmpty { try await finish(done) }
-        await withTaskGroup(of: Void.self) { group in
-            for event in waiting { group.addTask { await trigger(event) } }
-        }
+        if let topic { try await append(events, to: topic) }
+        try await finish(events, at: .topic)
         return events.count
     }
 
-    private func finish(_ events: [UserEvent]) async throws {
-        try await queue.finish(events.map(\.id))
-        for event in events { metrics.number(.userEvents, label: event.kind.rawValue).add() }
-    }
-
-    private func publish(_ events: [UserEvent], of batch: [UserEvent]) async throws {
-        guard let topic, !events.isEmpty else { return }
+    private func append(_ events: [UserEvent], to topic: (log: any MessageLog, name: String)) async throws {
         var records = LogBatch(topics: [topic.name])
         for event in events { records.append(topic: 0, partition: 0, key: event.account.id.utf8, value: event.json.utf8) }
         do {
             _ = try await topic.log.append(records)
         } catch {
             // Other gateways may reach the brokers.
-            for event in batch { try await queue.postpone(event, seconds: Self.topicSeconds) }
+            try await queue.keep(unpublished: events.map(\.id), seconds: Self.topicSeconds)
             throw error
         }
-        try await queue.markPublished(events.map(\.id))
     }
 
     // MARK: Triggers
+
+    private func triggerBatch() async throws -> Int {
+        let events = try await queue.take(triggers.isEmpty ? Self.width.topic : Self.width.triggers, leaseSeconds: Self.leaseSeconds)
+        let (waiting, done) = (events.filter { next(of: $0) != nil }, events.filter { next(of: $0) == nil })
+        if !done.isEmpty { try await finish(done, at: .triggers) }
+        await withTaskGroup(of: Void.self) { group in
+            for event in waiting { group.addTask { await trigger(event) } }
+        }
+        return events.count
+    }
 
     /// The next trigger of an event; nil if all have run.
     private func next(of event: UserEvent) -> AuthenticationTrigger? {
@@ -116,7 +140,6 @@ package struct UserEventRelay: Sendable {
     /// Calls the triggers of an event, one after another, up to the first failure.
     private func trigger(_ given: UserEvent) async {
         var event = given
-        event.isPublished = true
         do {
             while let trigger = next(of: event) {
                 guard try await call(trigger, &event) else { return }
@@ -124,7 +147,7 @@ package struct UserEventRelay: Sendable {
                 event.attempts = 0
                 if next(of: event) != nil { try await queue.postpone(event, seconds: Self.leaseSeconds) }
             }
-            try await finish([event])
+            try await finish([event], at: .triggers)
         } catch {
             // The lease expires, and the event is taken again.
             logger.warning(

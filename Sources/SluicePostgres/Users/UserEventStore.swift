@@ -12,21 +12,32 @@ package struct UserEventStore: UserEventQueue {
     package init(pool: PostgresPool) { self.pool = pool }
 
     package func take(_ limit: Int, leaseSeconds seconds: Int) async throws -> [UserEvent] {
+        try await take(Self.take(for: .triggers), limit, seconds)
+    }
+
+    package func takeUnpublished(_ limit: Int, leaseSeconds seconds: Int) async throws -> [UserEvent] {
+        try await take(Self.take(for: .topic), limit, seconds)
+    }
+
+    private func take(_ statement: String, _ limit: Int, _ seconds: Int) async throws -> [UserEvent] {
         try await pool.perform { session in
-            let taken = try session.query(Self.take, [.int(limit), .int(seconds)], cached: true)
+            let taken = try session.query(statement, [.int(limit), .int(seconds)], cached: true)
             return try (0..<taken.count).compactMap { try Self.event(taken, $0) }.sorted { $0.id < $1.id }
         }
     }
 
-    /// A later event of a user waits for the row of the earlier one to go.
-    private static let take = """
-        WITH taken AS (
-            SELECT id FROM sluice.user_event e WHERE due <= clock_timestamp()
-                AND NOT EXISTS (SELECT FROM sluice.user_event f WHERE f.user_id = e.user_id AND f.id < e.id)
-            ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
-        UPDATE sluice.user_event e SET due = clock_timestamp() + $2::bigint * interval '1 second' FROM taken WHERE e.id = taken.id
-        RETURNING e.id, kind, user_id, provider, account, published, array_to_json(done), attempts, (extract(epoch FROM at) * 1000)::bigint
-        """
+    /// Returns SQL by which a later event of a user waits until the earlier one has reached the destination.
+    private static func take(for destination: UserEventDestination) -> String {
+        let (done, due) = (destination.column, destination.lease)
+        return """
+            WITH taken AS (
+                SELECT id FROM sluice.user_event e WHERE NOT \(done) AND \(due) <= clock_timestamp()
+                    AND NOT EXISTS (SELECT FROM sluice.user_event f WHERE f.user_id = e.user_id AND f.id < e.id AND NOT f.\(done))
+                ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
+            UPDATE sluice.user_event e SET \(due) = clock_timestamp() + $2::bigint * interval '1 second' FROM taken WHERE e.id = taken.id
+            RETURNING e.id, kind, user_id, provider, account, array_to_json(done), attempts, (extract(epoch FROM at) * 1000)::bigint
+            """
+    }
 
     private static func event(_ result: PostgresResult, _ row: Int) throws -> UserEvent? {
         guard let id = result.int(row, 0), let kind = result[row, 1].flatMap({ UserEvent.Kind(rawValue: $0) }), let user = result[row, 2],
@@ -39,30 +50,41 @@ package struct UserEventStore: UserEventQueue {
                 id: user, email: account["email"]?.string, provider: provider, identities: account["identities"] ?? .array([]),
                 data: account["data"] ?? .object([]), customData: account["custom_data"] ?? .object([]),
                 isDisabled: account["disabled"]?.bool ?? false),
-            provider: provider, milliseconds: result.int(row, 8) ?? 0)
-        event.isPublished = result.bool(row, 5) ?? false
-        event.done = try result.json(row, 6).array?.compactMap(\.string) ?? []
-        event.attempts = Int(result.int(row, 7) ?? 0)
+            provider: provider, milliseconds: result.int(row, 7) ?? 0)
+        event.done = try result.json(row, 5).array?.compactMap(\.string) ?? []
+        event.attempts = Int(result.int(row, 6) ?? 0)
         return event
     }
 
-    package func markPublished(_ ids: [Int64]) async throws {
-        try await write("UPDATE sluice.user_event SET published = true WHERE id = ANY ($1::bigint[])", ids)
+    package func keep(unpublished ids: [Int64], seconds: Int) async throws {
+        try await pool.perform { session in
+            _ = try session.execute(
+                "UPDATE sluice.user_event SET publish_due = clock_timestamp() + $2::bigint * interval '1 second' WHERE id = ANY ($1::bigint[])",
+                [.text(StoreText.array(ids.map { String($0) })), .int(seconds)], cached: true)
+        }
     }
 
-    package func finish(_ ids: [Int64]) async throws { try await write("DELETE FROM sluice.user_event WHERE id = ANY ($1::bigint[])", ids) }
+    /// The deletion is a statement of its own: it sees what the caller for the other destination has stored meanwhile.
+    package func finish(_ ids: [Int64], at destination: UserEventDestination) async throws -> Set<Int64> {
+        let places: [PostgresParameter] = [.text(StoreText.array(ids.map { String($0) }))]
+        return try await pool.perform { session in
+            try session.execute(
+                "UPDATE sluice.user_event SET \(destination.column) = true WHERE id = ANY ($1::bigint[])", places, cached: true)
+            let gone = try session.query(
+                "DELETE FROM sluice.user_event WHERE id = ANY ($1::bigint[]) AND published AND triggered RETURNING id", places, cached: true
+            )
+            return Set((0..<gone.count).compactMap { gone.int($0, 0) })
+        }
+    }
 
     package func postpone(_ event: UserEvent, seconds: Int) async throws {
         try await pool.perform { session in
             _ = try session.execute(
                 """
-                UPDATE sluice.user_event SET published = $2, done = $3::text[], attempts = $4,
-                    due = clock_timestamp() + $5::bigint * interval '1 second' WHERE id = $1
+                UPDATE sluice.user_event SET done = $2::text[], attempts = $3,
+                    due = clock_timestamp() + $4::bigint * interval '1 second' WHERE id = $1
                 """,
-                [
-                    .int(event.id), .bool(event.isPublished), .text(StoreText.array(event.done)), .int(Int64(event.attempts)),
-                    .int(seconds),
-                ], cached: true)
+                [.int(event.id), .text(StoreText.array(event.done)), .int(Int64(event.attempts)), .int(seconds)], cached: true)
         }
     }
 
@@ -71,7 +93,7 @@ package struct UserEventStore: UserEventQueue {
             _ = try session.execute(
                 """
                 INSERT INTO sluice.trigger_failure (trigger, attempts, reason, event)
-                SELECT $2, $3, $4, to_jsonb(e) - ARRAY['published', 'done', 'attempts', 'due'] FROM sluice.user_event e WHERE id = $1
+                SELECT $2, $3, $4, to_jsonb(e) - ARRAY['published', 'triggered', 'done', 'attempts', 'due', 'publish_due'] FROM sluice.user_event e WHERE id = $1
                 """,
                 [.int(event.id), .text(trigger), .int(Int64(event.attempts)), .text(StoreText.printable(reason))], cached: true)
         }
@@ -93,10 +115,22 @@ package struct UserEventStore: UserEventQueue {
         let failures = try await RejectionPruning.delete(from: "sluice.trigger_failure", where: "true", keeping: count, pool)
         return max(events, failures)
     }
+}
 
-    private func write(_ sql: String, _ ids: [Int64]) async throws {
-        try await pool.perform { session in
-            _ = try session.execute(sql, [.text(StoreText.array(ids.map { String($0) }))], cached: true)
+extension UserEventDestination {
+    /// The column that notes the arrival.
+    fileprivate var column: String {
+        switch self {
+        case .topic: "published"
+        case .triggers: "triggered"
+        }
+    }
+
+    /// The column with the end of the lease.
+    fileprivate var lease: String {
+        switch self {
+        case .topic: "publish_due"
+        case .triggers: "due"
         }
     }
 }

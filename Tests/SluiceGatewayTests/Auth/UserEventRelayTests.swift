@@ -21,14 +21,15 @@ struct `The relay of users' events` {
 
     /// Runs a relay until the queue is empty.
     private static func deliver(
-        _ events: [UserEvent], _ triggers: [AuthenticationTrigger], _ functions: RecordingFunctions,
-        topic: (log: any MessageLog, name: String)? = nil, metrics: Metrics = Metrics()
+        _ events: [UserEvent], _ triggers: [AuthenticationTrigger], _ functions: any AppFunctions,
+        topic: (log: any MessageLog, name: String)? = nil, metrics: Metrics = Metrics(), meanwhile: () async throws -> Void = {}
     ) async throws -> MemoryEvents {
         let queue = MemoryEvents(events)
         let relay = UserEventRelay(
             queue: queue, topic: topic, triggers: triggers, functions: functions, metrics: metrics, environment: SystemEnvironment(),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let running = Task { try await relay.run() }
+        try await meanwhile()
         #expect(await queue.untilEmpty())
         running.cancel()
         _ = await running.result
@@ -91,7 +92,7 @@ struct `The relay of users' events` {
         #expect(metrics.values(of: .triggersBuried).map(\.value) == [1])
     }
 
-    @Test func `publishes every event once before its triggers run`() async throws {
+    @Test func `publishes every event once, while its triggers fail`() async throws {
         let log = EmbeddedLog(environment: SystemEnvironment())
         _ = try await log.prepare([TopicSpec(name: "shop.user-events", partitions: 1)])
         let functions = RecordingFunctions { _, count throws(SluiceError) in if count == 1 { throw SluiceError(.functionTimeout, "Late.") }
@@ -110,6 +111,31 @@ struct `The relay of users' events` {
                 "id": 1, "kind": "created", "at": ["$date": "2023-11-14T22:13:20Z"], "provider": "anon-user",
                 "user": UserContext(id: "a").json,
             ])
+    }
+
+    @Test func `publishes later events while a trigger is slow`() async throws {
+        let log = EmbeddedLog(environment: SystemEnvironment())
+        _ = try await log.prepare([TopicSpec(name: "shop.user-events", partitions: 1)])
+        let functions = HeldFunctions()
+        let events = (1...3).map { Self.event(Int64($0), "a", .loggedIn) }
+        _ = try await Self.deliver(events, [Self.onLogin], functions, topic: (log, "shop.user-events")) {
+            let partition = LogPartition("shop.user-events", 0)
+            let arePublished = try await eventually { try await log.ends(of: [partition])[partition] == 3 }
+            #expect(arePublished)
+            functions.gate.fire()
+        }
+    }
+}
+
+/// Functions that answer once the test lets them.
+private struct HeldFunctions: AppFunctions {
+    let gate = AsyncEvent(environment: SystemEnvironment())
+
+    func canCall(_ name: String) -> Bool { true }
+
+    func call(_ call: FunctionCall) async throws(SluiceError) -> JSON {
+        await gate.wait(after: 0, milliseconds: 60_000)
+        return .null
     }
 }
 
@@ -141,6 +167,8 @@ private final class MemoryEvents: UserEventQueue {
     private struct State: Sendable {
         var events: [UserEvent]
         var taken: Set<Int64> = []
+        var published: Set<Int64> = []
+        var triggered: Set<Int64> = []
         var waits: [Int] = []
         var buried: [(trigger: String, reason: String)] = []
     }
@@ -157,17 +185,18 @@ private final class MemoryEvents: UserEventQueue {
     func take(_ limit: Int, leaseSeconds seconds: Int) async throws -> [UserEvent] {
         state.change { state in
             var users: Set<String> = []
-            let heads = state.events.filter { users.insert($0.account.id).inserted && !state.taken.contains($0.id) }.prefix(limit)
+            let open = state.events.filter { !state.triggered.contains($0.id) }
+            let heads = open.filter { users.insert($0.account.id).inserted && !state.taken.contains($0.id) }.prefix(limit)
             state.taken.formUnion(heads.map(\.id))
             return Array(heads)
         }
     }
 
-    func markPublished(_ ids: [Int64]) async throws {
-        state.change { state in
-            for index in state.events.indices where ids.contains(state.events[index].id) { state.events[index].isPublished = true }
-        }
+    func takeUnpublished(_ limit: Int, leaseSeconds seconds: Int) async throws -> [UserEvent] {
+        state.value.events.filter { !state.value.published.contains($0.id) }
     }
+
+    func keep(unpublished ids: [Int64], seconds: Int) async throws {}
 
     func postpone(_ event: UserEvent, seconds: Int) async throws {
         state.change { state in
@@ -182,6 +211,14 @@ private final class MemoryEvents: UserEventQueue {
         state.change { $0.buried.append((trigger, reason)) }
     }
 
-    func finish(_ ids: [Int64]) async throws { state.change { state in state.events.removeAll { ids.contains($0.id) } } }
+    func finish(_ ids: [Int64], at destination: UserEventDestination) async throws -> Set<Int64> {
+        state.change { state in
+            if destination == .topic { state.published.formUnion(ids) } else { state.triggered.formUnion(ids) }
+            let gone = Set(ids).intersection(state.published).intersection(state.triggered)
+            state.events.removeAll { gone.contains($0.id) }
+            return gone
+        }
+    }
+
     func lag() async throws -> Double { Double(state.value.events.count) }
 }
