@@ -133,6 +133,7 @@ import Testing
         "sluice_egress_bytes_total counter",
         "sluice_outbox_bytes gauge",
         "sluice_compensating_writes_total counter",
+        "sluice_client_replicas_replaced_total counter",
         "sluice_compensating_writes_left_out_bytes_total counter",
         "sluice_bootstraps_total counter",
         "sluice_bootstrap_rows_total counter",
