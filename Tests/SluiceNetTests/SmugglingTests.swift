@@ -99,6 +99,18 @@ import Testing
         }
     }
 
+    /// They come in many reads, each of which the decoder may report as another error.
+    @Test(arguments: attacks.filter { ["two hosts", "a NUL in a field"].contains($0.name) })
+    func `bytes behind a malformed request do not take the responses before it`(attack: Attack) async throws {
+        try await withServer { server in
+            let client = try await RawClient.connect(port: server.port)
+            let slow = "POST /later HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\n\r\n{}"
+            try await client.send(text: slow + attack.text)
+            for _ in 0..<100 { try await client.send(text: Self.hidden) }
+            #expect(try await Self.statuses(client) == ["200", "400"])
+        }
+    }
+
     @Test(arguments: [
         "GET /hello HTTP/1.1\r\nHost: test\r\n\r\n", "GET /hello HTTP/1.1\r\nHost:\r\n\r\n",
         "GET /hello HTTP/1.1\r\nhOsT: [::1]:8090\r\n\r\n",

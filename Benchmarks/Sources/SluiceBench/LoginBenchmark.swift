@@ -23,7 +23,8 @@ struct LoginBenchmark {
         let name = "bench_logins"
         let (conninfo, sql) = try await setup.database(name)
         let gateway = try await setup.gateway(
-            name, conninfo, kafka: false, app: "login-app", environment: ["SLUICE_BENCH_ISSUER": issuer.pem])
+            name, conninfo, kafka: false, app: "login-app", environment: ["SLUICE_BENCH_ISSUER": issuer.pem],
+            arguments: ["--trusted-proxy", "127.0.0.1"])
         var bodies: [Data] = []
         for user in 0..<Self.users {
             let token = try await issuer.token("user-\(user)")
@@ -32,7 +33,7 @@ struct LoginBenchmark {
         let logins = try request(gateway, "/api/client/v2.0/app/\(gateway.appID)/auth/providers/custom-token/login", bodies)
         // The first login of each user makes the account.
         _ = try await measure(logins, Self.users, gateway)
-        let health = try request(gateway, "/health", [])
+        let health = try request(gateway, "/health", bodies.map { _ in nil })
         let count = setup.scaled(4_000)
         var samples: [(login: Double, cpu: Double, healthCPU: Double)] = []
         for _ in 0..<setup.rounds {
@@ -78,11 +79,14 @@ struct LoginBenchmark {
 
     // MARK: Requests
 
-    private func request(_ gateway: RunningGateway, _ path: String, _ bodies: [Data]) throws -> [URLRequest] {
+    /// Returns a request of each user, a POST if it has a body.
+    private func request(_ gateway: RunningGateway, _ path: String, _ bodies: [Data?]) throws -> [URLRequest] {
         guard let url = URL(string: gateway.url + path) else { throw BenchFailure("\(path) is no path.") }
-        guard !bodies.isEmpty else { return [URLRequest(url: url)] }
-        return bodies.map { body in
+        return bodies.enumerated().map { user, body in
             var request = URLRequest(url: url)
+            // Each user has an address, as behind a proxy. One address may not send so many requests.
+            request.setValue("10.0.\(user / 250).\(user % 250 + 1)", forHTTPHeaderField: "X-Forwarded-For")
+            guard let body else { return request }
             request.httpMethod = "POST"
             request.httpBody = body
             request.setValue("application/json", forHTTPHeaderField: "Content-Type")
@@ -106,7 +110,10 @@ struct LoginBenchmark {
                 group.addTask {
                     let (_, response) = try await session.data(for: request)
                     let status = (response as? HTTPURLResponse)?.statusCode ?? 0
-                    guard status == 200 else { throw BenchFailure("A request was answered with \(status).") }
+                    if status == 200 { return }
+                    // The other requests would not end otherwise.
+                    session.invalidateAndCancel()
+                    throw BenchFailure("A request was answered with \(status).")
                 }
             }
             try await group.waitForAll()

@@ -81,15 +81,16 @@ struct Setup {
     ///   - folder: The app directory. Default: `app`.
     ///   - environment: Additional environment variables.
     ///   - rules: The text of the rules of `items`, which replaces those of the directory.
+    ///   - more: Additional arguments of `sluice serve`.
     func gateway(
         _ name: String, _ conninfo: String, kafka: Bool, app folder: String = "app", rules: String? = nil,
-        environment: [String: String] = [:]
+        environment: [String: String] = [:], arguments more: [String] = []
     ) async throws -> RunningGateway {
         let app = try appDirectory(name, from: folder)
         if let rules {
             try rules.write(toFile: "\(app)/data_sources/postgres/public/items/rules.json", atomically: true, encoding: .utf8)
         }
-        var arguments = ["serve", "--app", app, "--postgres", conninfo, "--port", "0", "--admin-port", "0", "--json"]
+        var arguments = ["serve", "--app", app, "--postgres", conninfo, "--port", "0", "--admin-port", "0", "--json"] + more
         // All clients connect from this machine.
         arguments += ["--connections-per-address", "12000"]
         if kafka { arguments += ["--kafka", self.kafka] }
