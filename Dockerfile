@@ -1,7 +1,12 @@
 # syntax=docker/dockerfile:1
 # The gateway: `docker compose up` builds it and starts it with PostgreSQL and Kafka beside it.
 
-FROM swift:6.3-bookworm AS build
+# The toolchain by its release, and the base by the digest of its index, which has an image for each processor. A newer base is a change of
+# this file. Another registry, or another digest of the toolchain: --build-arg.
+ARG SWIFT_IMAGE=swift:6.3.1-bookworm
+ARG BASE_IMAGE=debian:bookworm-20261005-slim@sha256:7c7b2c966bc9ee8cedfeef67e0e279108992c77681fa595db4a9d65c06ccc587
+
+FROM ${SWIFT_IMAGE} AS build
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
         libcurl4-openssl-dev libisal-dev libpq-dev librdkafka-dev libsqlite3-dev libssl-dev libzstd-dev pkg-config zlib1g-dev \
@@ -34,7 +39,7 @@ RUN install -d /image/bin /image/lib/sluice/plugins \
     && strip --strip-unneeded /image/lib/sluice/plugins/* \
     && find .build/release/ -maxdepth 1 -name '*.resources' -exec cp -R {} /image/bin/ \;
 
-FROM debian:bookworm-slim
+FROM ${BASE_IMAGE}
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
         ca-certificates curl libcurl4 libisal2 libpq5 librdkafka1 libsqlite3-0 libssl3 libstdc++6 libzstd1 tini tzdata zlib1g \
