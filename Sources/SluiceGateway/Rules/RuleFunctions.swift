@@ -7,10 +7,13 @@ import SluiceValues
 /// Calls the functions that roles name in `apply_when`, when a session starts or its permissions are evaluated again.
 ///
 /// Sessions that wait for the same call share it, and its result is stored for a while (`RuleResults`). At most `width` calls run at a
-/// time. Others wait in the order of their arrival, each for a session that is being opened.
+/// time. Others wait in the order of their arrival, each for a session that is being opened, and give up after `patience`.
 actor RuleFunctions {
     /// The maximum number of calls at a time. `CallsInFlight` leaves as many for the other callers of a function.
     static let width = CallsInFlight.perFunction / 2
+
+    /// The longest wait for a turn, in nanoseconds.
+    static let patience: UInt64 = 30_000_000_000
 
     private let functions: any AppFunctions
     private let facts: WebhookFunctions.App
@@ -63,7 +66,12 @@ actor RuleFunctions {
         if let task = running[key] { return .awaited(task) }
         // Unstructured because: several sessions wait for it, and one that ends must not end the others. It has a deadline.
         let task = Task {
-            let result = await turns.pass { await self.call(key) }
+            let result =
+                await turns.pass(within: Self.patience, of: environment) { await self.call(key) }
+                ?? .failure(
+                    SluiceError(
+                        .functionTimeout, "The function '\(key.call.name)' was not called within \(Self.patience / 1_000_000_000) s.",
+                        value: "\(Self.width) calls of rules run", fix: "Let the services of the functions in rules answer faster."))
             finish(key, result)
             return result
         }

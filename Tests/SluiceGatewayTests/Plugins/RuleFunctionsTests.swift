@@ -13,7 +13,7 @@ import Testing
     private static let ann = UserContext(id: "ann", data: ["email": "ann@example.com"])
     private static let calls = [RuleCall("isChief", arguments: ["%%user.data.email", "%%values.region", 1]), RuleCall("isOpen")]
 
-    private static func functions(_ scripted: ScriptedFunctions, _ environment: any Environment = ManualEnvironment()) -> RuleFunctions {
+    private static func functions(_ scripted: ScriptedFunctions, _ environment: any Environment = HeldTimers()) -> RuleFunctions {
         RuleFunctions(scripted, facts: .init(id: "shop", values: ["region": "north"]), environment: environment)
     }
 
@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test func `are called once for all sessions of a user within a minute`() async throws {
-        let (environment, isOpen) = (ManualEnvironment(), Watched(false))
+        let (environment, isOpen) = (HeldTimers(), Watched(false))
         let scripted = ScriptedFunctions { _ in
             _ = await isOpen.until(\.self)
             return true
@@ -46,7 +46,7 @@ import Testing
         }
         _ = try await functions.results(of: Self.calls, for: Self.ann)
         #expect(scripted.calls.count == 2)
-        environment.advance(seconds: 61)
+        environment.clock.advance(seconds: 61)
         _ = try await functions.results(of: Self.calls, for: Self.ann)
         #expect(scripted.calls.count == 4)
     }
@@ -68,6 +68,32 @@ import Testing
         }
         #expect(scripted.calls.count == 200)
         #expect((1...RuleFunctions.width).contains(running.withLock(\.most)))
+    }
+
+    @Test func `wait for a turn no longer than half a minute, while those that run go on`() async throws {
+        let (environment, isOpen) = (HeldTimers(), Watched(false))
+        let scripted = ScriptedFunctions { _ in
+            _ = await isOpen.until(\.self)
+            return true
+        }
+        let functions = Self.functions(scripted, environment)
+        func open(_ name: String) async throws -> Int {
+            try await functions.results(of: [RuleCall("f")], for: UserContext(id: name)).count
+        }
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 0..<RuleFunctions.width { group.addTask { try await open("u\(number)") } }
+            #expect(await scripted.until(RuleFunctions.width))
+            let late = Task { try await open("late") }
+            #expect(await environment.timers.until { $0.map(\.nanoseconds) == [RuleFunctions.patience] })
+            for timer in environment.timers.value { timer.body() }
+            let error = await #expect(throws: SluiceError.self) { try await late.value }
+            #expect(error?.code == .pluginUnavailable && error?.operatorText.contains("was not called within 30 s") == true)
+            isOpen.change { $0 = true }
+            for try await count in group { #expect(count == 1) }
+        }
+        // Its turn went to others, and a later try has one.
+        #expect(try await open("late") == 1)
+        #expect(scripted.calls.count == RuleFunctions.width + 1)
     }
 
     @Test func `that fail leave the session waiting, and are called again by the next try`() async throws {
@@ -100,16 +126,38 @@ private final class ScriptedFunctions: AppFunctions {
     typealias Script = @Sendable (FunctionCall) async throws(SluiceError) -> JSON
 
     private let script: Script
-    private let received = Mutex<[FunctionCall]>([])
+    private let received = Watched<[FunctionCall]>([])
 
     init(_ script: @escaping Script) { self.script = script }
 
-    var calls: [FunctionCall] { received.withLock(\.self) }
+    var calls: [FunctionCall] { received.value }
+
+    func until(_ count: Int) async -> Bool { await received.until { $0.count >= count } }
 
     func canCall(_ name: String) -> Bool { true }
 
     func call(_ call: FunctionCall) async throws(SluiceError) -> JSON {
-        received.withLock { $0.append(call) }
+        received.change { $0.append(call) }
         return try await script(call)
+    }
+}
+
+/// A clock that stands until it is moved, and timers that a test calls.
+private struct HeldTimers: Environment {
+    struct Timer: Sendable {
+        var nanoseconds: UInt64
+        var body: @Sendable () -> Void
+    }
+
+    let clock = ManualEnvironment()
+    let timers = Watched<[Timer]>([])
+
+    func wallMilliseconds() -> Int64 { clock.wallMilliseconds() }
+    func monotonicNanoseconds() -> UInt64 { clock.monotonicNanoseconds() }
+    func random() -> UInt64 { clock.random() }
+    func sleep(nanoseconds: UInt64) async throws { try await clock.sleep(nanoseconds: nanoseconds) }
+    func after(nanoseconds: UInt64, _ body: @escaping @Sendable () -> Void) -> EnvironmentTimer {
+        timers.change { $0.append(Timer(nanoseconds: nanoseconds, body: body)) }
+        return EnvironmentTimer {}
     }
 }
