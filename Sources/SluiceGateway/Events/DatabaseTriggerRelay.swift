@@ -56,8 +56,10 @@ package actor DatabaseTriggerRelay {
     private var windows: [Int32: TriggerWindow] = [:]
     /// The cursors as they are stored.
     private var saved: [Int32: TriggerCursor] = [:]
-    /// Partitions with a full window, which are not read.
+    /// Partitions with a full window, which are not read. All of them while the class is gone.
     private var paused: Set<Int32> = []
+    /// `true` from the first record without its class until the class is back.
+    private var isClassGone = false
     /// Partitions of which no new record was read since their assignment. Their offset may belong to an earlier log.
     private var fresh: Set<Int32> = []
     /// Partitions beyond the share, which begin no call.
@@ -207,8 +209,7 @@ package actor DatabaseTriggerRelay {
     // MARK: Records
 
     private func take(_ fetch: LogFetch, _ reader: any LogReader) async throws {
-        let schema = ports.schema()
-        if events?.version != schema.version { events = ChangeEventReader(schema, type: trigger.type) }
+        guard let events = eventReader(of: ports.schema()) else { return try await pause(reader) }
         let wasPaused = paused
         var moved: [Int32: Int64] = [:]
         for entry in fetch.entries {
@@ -216,7 +217,7 @@ package actor DatabaseTriggerRelay {
             guard let window = windows[partition], !paused.contains(partition), moved[partition] == nil else { continue }
             if window.isFull {
                 paused.insert(partition)
-            } else if let record = events?.read(fetch.arena[entry.value], offset: entry.offset) {
+            } else if let record = events.read(fetch.arena[entry.value], offset: entry.offset) {
                 guard try await isNext(record, in: window, entry.partition, &moved) else { continue }
                 add(record, byteCount: entry.value.count, to: partition)
             } else {
@@ -230,6 +231,25 @@ package actor DatabaseTriggerRelay {
         try await assign(moved.map { ($0.key, $0.value) }, reader)
         // There is nothing before the beginning.
         fresh.subtract(moved.keys)
+    }
+
+    /// Returns the reader of records; nil while the schema has no such class.
+    private func eventReader(of schema: AppSchema) -> ChangeEventReader? {
+        if events?.version != schema.version { events = ChangeEventReader(schema, type: trigger.type) }
+        return events
+    }
+
+    /// Stops reading until the class is back.
+    private func pause(_ reader: any LogReader) async throws {
+        if !isClassGone {
+            isClassGone = true
+            ports.logger.warning(
+                "A database trigger waits, as its class has left the schema. Its changes are kept as long as the topic keeps them.",
+                metadata: ["trigger": "\(trigger.name)", "class": "\(trigger.type)"])
+        }
+        let unread = Set(windows.keys).subtracting(paused)
+        paused.formUnion(unread)
+        try await reader.unassign(unread.map { LogPartition(topic.topic, $0) })
     }
 
     /// Compares a record with the records before it.
@@ -279,6 +299,8 @@ package actor DatabaseTriggerRelay {
 
     /// Reads the paused partitions with room again.
     private func resume(_ reader: any LogReader) async throws {
+        guard !paused.isEmpty, eventReader(of: ports.schema()) != nil else { return }
+        isClassGone = false
         let places = paused.compactMap { partition in
             windows[partition].flatMap { $0.hasRoom ? (partition: partition, offset: $0.nextOffset) : nil }
         }

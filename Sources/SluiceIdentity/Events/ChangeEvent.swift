@@ -15,7 +15,7 @@ package struct ChangeEvent: Hashable, Sendable {
     package var key: JSON
     /// The members of the row before the change; nil for an insert. Each property has one, which is null without a value.
     package var before: [JSON.Member]?
-    /// The members of the row after the change; nil for a delete.
+    /// The members of the row after the change, in the order of `before`; nil for a delete.
     package var after: [JSON.Member]?
 
     package init(
@@ -32,12 +32,11 @@ package struct ChangeEvent: Hashable, Sendable {
     /// The properties that an update changed, with their new values.
     package var updatedFields: [JSON.Member] {
         guard let after, let before else { return [] }
-        let old = Dictionary(before.map { ($0.key, $0.value) }) { first, _ in first }
-        return after.filter { old[$0.key] != $0.value }
+        return zip(before, after).compactMap { old, new in old == new ? nil : new }
     }
 
     /// `true` for an update that changed nothing, of which App Services makes no event.
-    package var isVoid: Bool { operation == .update && updatedFields.isEmpty }
+    package var isVoid: Bool { operation == .update && before == after }
 }
 
 /// The parts of an event that a trigger asks for, and the names of its collection.

@@ -33,13 +33,14 @@ import Testing
         /// Starts a relay.
         func run(
             _ functions: RecordedCalls, _ trigger: DatabaseTrigger = trigger(), on other: TriggerLog? = nil,
-            store given: (any TriggerStore)? = nil, environment: any Environment = SystemEnvironment()
+            store given: (any TriggerStore)? = nil, environment: any Environment = SystemEnvironment(),
+            schema: @escaping @Sendable () -> AppSchema = { TriggerLog.app }, logger: Logger = Logger.quiet
         ) -> Task<Void, Never> {
             let relay = DatabaseTriggerRelay(
                 trigger, topic: topic,
                 ports: .init(
-                    log: (other ?? log).log, store: given ?? store(), functions: functions, schema: { TriggerLog.app }, metrics: metrics,
-                    environment: environment, logger: Logger.quiet))
+                    log: (other ?? log).log, store: given ?? store(), functions: functions, schema: schema, metrics: metrics,
+                    environment: environment, logger: logger))
             return Task { await relay.run() }
         }
 
@@ -217,6 +218,28 @@ import Testing
                 await functions.until { $0.last?.arguments[0]["fullDocument"]?["size"] == 100 })
             await Self.end(next)
             #expect(functions.calls.count < 50 && place.metrics.values(of: .triggerLosses).map(\.value) == [1])
+        }
+    }
+
+    @Test func `waits while its class has left the schema, says so once, and loses nothing`() async throws {
+        try await Self.with { place in
+            let (functions, lines) = (RecordedCalls(), LinesOfLog())
+            let schema = Watched(TriggerLog.app)
+            let relay = place.run(functions, schema: { schema.value }, logger: Logger(label: "test") { _ in lines })
+            try await place.log.write(1, "a", nil, 1)
+            #expect(await functions.until(1))
+            schema.change { $0 = AppSchema(version: 2, schema: Schema([]), fields: QueryableFields(), isDevelopment: false) }
+            for number in 2...20 { try await place.log.write(number, "a", nil, Int64(number), in: Int32(number % 4)) }
+            await lines.wait(for: "its class has left the schema", about: "Order")
+            schema.change {
+                $0 = TriggerLog.app
+                $0.version = 3
+            }
+            #expect(await functions.until(20))
+            await Self.end(relay)
+            #expect(Set(functions.calls.compactMap { $0.arguments[0]["fullDocument"]?["size"]?.int }) == Set(1...20))
+            #expect(lines.lines.map(\.level) == [.warning])
+            #expect(place.metrics.values(of: .triggerLosses).isEmpty)
         }
     }
 
