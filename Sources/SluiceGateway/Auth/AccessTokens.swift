@@ -55,11 +55,11 @@ package struct AccessTokens: Sendable {
             // A release before schema 2 issued it. The client's next token has a login.
             throw SluiceError(.tokenExpired, "The token of user \(claims.sub) names no login.")
         }
-        let identities = claims.identities?.json ?? .array([])
+        let identities = claims.identities ?? .array([])
         return VerifiedToken(
             user: UserContext(
-                id: claims.sub, type: UserAccount.type(identities), data: claims.data?.json ?? .object([]),
-                customData: claims.user_data?.json ?? .object([]), identities: identities),
+                id: claims.sub, type: UserAccount.type(identities), data: claims.data ?? .object([]),
+                customData: claims.userData ?? .object([]), identities: identities),
             login: login, expires: claims.expires)
     }
 
@@ -69,9 +69,9 @@ package struct AccessTokens: Sendable {
     ) async throws(SluiceError) -> String {
         let now = environment.wallMilliseconds() / 1_000
         var claims = blank(.access, user: account.id, login: login, now, expires: now + lifetime)
-        claims.user_data = ClaimValue(account.customData)
-        claims.data = ClaimValue(account.data)
-        claims.identities = ClaimValue(account.identities)
+        claims.userData = account.customData
+        claims.data = account.data
+        claims.identities = account.identities
         return try await sign(claims)
     }
 

@@ -5,7 +5,7 @@ import SluiceValues
 
 /// The claims of a token. Access and refresh tokens have the same shape, as in App Services.
 struct Claims: JWTPayload {
-    enum Kind: String, Encodable, Sendable { case access, refresh }
+    enum Kind: String, Sendable { case access, refresh }
 
     /// The user's id.
     var sub: String
@@ -21,10 +21,10 @@ struct Claims: JWTPayload {
     /// The number of rotations before a refresh token.
     var generation: Int64?
     /// The user's custom data. This claim and the following are in access tokens only.
-    var user_data: ClaimValue?
+    var userData: JSON?
     /// The metadata of the login provider.
-    var data: ClaimValue?
-    var identities: ClaimValue?
+    var data: JSON?
+    var identities: JSON?
 
     /// The time of expiry, in milliseconds since 1970, clamped. The owner of the key may have signed any number.
     var expires: Int64 { Timestamp(seconds: exp).milliseconds }
@@ -42,7 +42,7 @@ extension Claims {
             }
             return value
         }
-        func value(_ name: String) -> ClaimValue? { json[name].flatMap { $0 == .null ? nil : ClaimValue(Self.sorted($0)) } }
+        func value(_ name: String) -> JSON? { json[name].flatMap { $0 == .null ? nil : Self.sorted($0) } }
         sub = try required("sub", \.string)
         app = try required("app", \.string)
         typ = try required("typ") { $0.string.flatMap(Kind.init) }
@@ -51,14 +51,30 @@ extension Claims {
         jti = try required("jti", \.string)
         sid = json["sid"]?.string
         generation = json["generation"]?.int
-        user_data = value("user_data")
+        userData = value("user_data")
         data = value("data")
         identities = value("identities")
     }
 
+    /// The claims as a token has them.
+    var json: JSON {
+        var members: [JSON.Member] = [
+            .init("sub", .string(sub)), .init("app", .string(app)), .init("typ", .string(typ.rawValue)), .init("iat", .int(iat)),
+            .init("exp", .int(exp)), .init("jti", .string(jti)),
+        ]
+        if let sid { members.append(.init("sid", .string(sid))) }
+        if let generation { members.append(.init("generation", .int(generation))) }
+        if let userData { members.append(.init("user_data", userData)) }
+        if let data { members.append(.init("data", data)) }
+        if let identities { members.append(.init("identities", identities)) }
+        return .object(members)
+    }
+
     init(from decoder: any Decoder) throws { try self.init(ClaimValue(from: decoder).json) }
 
-    /// The library writes members in any order. Sorted ones can be compared.
+    func encode(to encoder: any Encoder) throws { try ClaimValue(json).encode(to: encoder) }
+
+    /// Members of custom data may come in any order. Sorted ones can be compared.
     private static func sorted(_ json: JSON) -> JSON {
         switch json {
         case .object(let members):
@@ -74,6 +90,25 @@ struct ClaimsDecoder: JWTJSONDecoder {
     func decode<T: Decodable>(_ type: T.Type, from data: Data) throws -> T {
         if type == Claims.self, let claims = try Claims(JSON.parse(Array(data))) as? T { return claims }
         return try JSONDecoder().decode(type, from: data)
+    }
+}
+
+/// Encodes claims and headers without `Codable`, which costs more than the rest of the signature.
+struct ClaimsEncoder: JWTJSONEncoder {
+    func encode<T: Encodable>(_ value: T) throws -> Data {
+        if let claims = value as? Claims { return Data(claims.json.utf8) }
+        if let header = value as? JWTHeader, let json = Self.json(header) { return Data(json.utf8) }
+        return try JSONEncoder().encode(value)
+    }
+
+    /// - Returns: nil if a field is no text.
+    private static func json(_ header: JWTHeader) -> JSON? {
+        var members: [JSON.Member] = []
+        for (name, value) in header.fields.sorted(by: { $0.key < $1.key }) {
+            guard case .string(let text) = value else { return nil }
+            members.append(.init(name, .string(text)))
+        }
+        return .object(members)
     }
 }
 

@@ -58,7 +58,9 @@ package final class SigningKeys: Sendable {
     private static func state(_ keys: [Key]) async throws(SluiceError) -> State {
         guard let newest = keys.last else { throw SluiceError(.configInvalid, "The app has no signing key.") }
         let collection = JWTKeyCollection()
-        let parser = DefaultJWTParser(jsonDecoder: ClaimsDecoder())
+        let (parser, serializer) = (
+            DefaultJWTParser(jsonDecoder: ClaimsDecoder()), DefaultJWTSerializer(jsonEncoder: ClaimsEncoder())
+        )
         for key in keys {
             guard key.bytes.count >= keyBytes else {
                 throw SluiceError(
@@ -66,7 +68,7 @@ package final class SigningKeys: Sendable {
             }
             await collection.add(
                 hmac: HMACKey(key: SymmetricKey(data: key.bytes)), digestAlgorithm: .sha256,
-                kid: key.id.isEmpty ? nil : JWKIdentifier(string: key.id), parser: parser)
+                kid: key.id.isEmpty ? nil : JWKIdentifier(string: key.id), parser: parser, serializer: serializer)
         }
         return State(keys: collection, ids: Set(keys.map(\.id)), newest: newest.id)
     }
