@@ -182,6 +182,12 @@ package enum Limits {
     package static let apiKeyFailures = (atOnce: 20, perHour: 1_200)
     package static let registrations = (atOnce: 20, perHour: 1_200)
     package static let anonymousLogins = (atOnce: 60, perHour: 3_600)
+    /// Registrations, and anonymous logins, from one address in a day: at once, and regained per hour. Beyond: 429.
+    package static let dailyAccounts = (atOnce: 2_400, perHour: 100)
+    /// Days after which an anonymous account that is not used, or a registration without a login, is deleted.
+    package static let idleAccountDays = 90
+    /// Logins of one user. Beyond: the oldest one ends.
+    package static let userLogins = 5_000
     /// Mails to one e-mail address that one network address requests, and calls of its confirmation or reset function. Beyond: 429.
     package static let mailPairs = (atOnce: 5, perHour: 12)
     /// The same from one network address for all e-mail addresses. Beyond: 429.

@@ -80,6 +80,7 @@ import Testing
         DROP TABLE sluice.identity;
         DROP TRIGGER identities ON sluice.user_account;
         DROP FUNCTION sluice.identities_changed;
+        DROP INDEX sluice.user_account_passing;
         ALTER TABLE sluice.user_account DROP COLUMN unclaimed;
         CREATE INDEX user_account_identities ON sluice.user_account USING gin (identities jsonb_path_ops);
         DROP TABLE sluice.login;

@@ -41,6 +41,10 @@ final class LoginThrottle: Sendable {
         var counted: [TooManyAttempts.Limit: AttemptBuckets] = [
             .registrations: AttemptBuckets(Limits.registrations), .anonymous: AttemptBuckets(Limits.anonymousLogins),
         ]
+        /// The same over a day, which bounds the accounts that an address makes.
+        var daily: [TooManyAttempts.Limit: AttemptBuckets] = [
+            .registrations: AttemptBuckets(Limits.dailyAccounts), .anonymous: AttemptBuckets(Limits.dailyAccounts),
+        ]
         /// The pairs of address and account that have logged in.
         var known = RecentNames(names: Limits.loginNames)
         /// The number of attempts being verified, by address.
@@ -141,8 +145,10 @@ final class LoginThrottle: Sendable {
         guard !exempts(network) else { return }
         let now = environment.monotonicNanoseconds()
         let seconds = state.withLock { state -> Int? in
-            if let seconds = state.counted[limit]?.wait(network.name, now: now) { return seconds }
+            let waits = [state.counted[limit]?.wait(network.name, now: now), state.daily[limit]?.wait(network.name, now: now)]
+            if let seconds = waits.compactMap(\.self).max() { return seconds }
             state.counted[limit]?.take(network.name, now: now)
+            state.daily[limit]?.take(network.name, now: now)
             return nil
         }
         if let seconds { throw TooManyAttempts(limit, seconds) }

@@ -47,8 +47,7 @@ extension GatewayBuilder {
         let housekeeping = Housekeeping(
             stores: Housekeeping.Stores(
                 clients: ClientStore(pool: pool), realm: PostgresRealmClients(pool: pool), letters: letters,
-                writes: WriteRejectionStore(pool: pool), audit: stores.audit, logins: LoginStore(pool: pool),
-                events: UserEventStore(pool: pool), pending: PendingUserStore(pool: pool)),
+                writes: WriteRejectionStore(pool: pool), audit: stores.audit, users: Housekeeping.Users(pool: pool)),
             offlineDays: app.sync.maximumOfflineDays, hasTopic: outside.kafka != nil, environment: environment, logger: logger)
         var services: [any Service] = [BackgroundService("idempotency") { try await idempotency.prune() }]
         if !configuration.isDevelopment { services.append(BackgroundService("schema") { try await schemaWatch.run() }) }

@@ -3,7 +3,7 @@ import SluiceCore
 /// The schema `sluice`, which holds the gateway's own data. It contains no app table.
 package enum CompanionSchema {
     /// The version of the schema that this release creates and needs.
-    package static let version = 4
+    package static let version = 5
 
     /// Creates the schema, or upgrades an earlier version. Gateways that start at once wait for each other, up to 60 s.
     ///
@@ -69,6 +69,8 @@ package enum CompanionSchema {
         \(TriggerTables.definition)
         \(realmFileUser)
         """,
+        // 4 to 5: accounts that are out of use are deleted.
+        IdleUserTables.definition,
     ]
 
     /// The advisory lock of the creation: the letters "sluice" as a number. `lock + 1` serializes user changes.
@@ -77,7 +79,7 @@ package enum CompanionSchema {
     private static let tables = [
         core, users, identity, PendingUserTables.definition, passwordReset, ingest, appSchema, userChange, timePartitions, ingestRequest,
         login, userChangeFunctions, deadLetterTurn, publishedTable, ingestAnswer, adminAudit, realmFile, UserEventTables.definition,
-        TriggerTables.definition,
+        TriggerTables.definition, IdleUserTables.definition,
     ].joined()
 
     /// Clients, clocks, property numbers and write rejections.

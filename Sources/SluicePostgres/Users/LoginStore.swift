@@ -8,10 +8,12 @@ import SluiceValues
 /// also if another program changes the row. They note each end for live sessions.
 package struct LoginStore: Sendable {
     private let pool: PostgresPool
+    private let most: Int
 
-    package init(pool: PostgresPool) { self.pool = pool }
+    /// - Parameter most: The maximum number of logins of a user.
+    package init(pool: PostgresPool, most: Int = Limits.userLogins) { (self.pool, self.most) = (pool, most) }
 
-    /// Adds a login.
+    /// Adds a login. The oldest logins of the user beyond the bound end. Concurrent calls may exceed it by their number.
     ///
     /// - Returns: `false` if the proof does not hold any more, or the account is disabled or deleted.
     package func add(_ login: Login, _ proof: Login.Proof) async throws -> Bool {
@@ -25,8 +27,16 @@ package struct LoginStore: Sendable {
         let apiKey = key
         let values: [PostgresParameter] = [
             .text(login.id), .text(login.user), .optional(apiKey), .int(login.expires), .optional(hash), .optional(provider),
-            .optional(identity.map { JSON.array([$0.json]).text }),
+            .optional(identity.map { JSON.array([$0.json]).text }), .int(most),
         ]
+        if apiKey == nil {
+            // Most logins: of an account that has been used. One lock, which logins share, so they can share a round trip.
+            let added = try await pool.share(PostgresStatement(Self.insert("NOT unclaimed", lock: "FOR SHARE"), values))
+            if added.count == 1 {
+                if added.bool(0, 1) == true { try await pool.perform { try endOldest(of: login, $0) } }
+                return true
+            }
+        }
         return try await pool.transact { session in
             // The locks let a change of the password, the identities or the key wait, and end this login. A change before them is seen
             // here. The account's lock is the one of the update below, because two logins with a weaker one would wait for each other.
@@ -35,21 +45,36 @@ package struct LoginStore: Sendable {
                     "SELECT FROM sluice.api_key WHERE id = $1 AND NOT disabled FOR SHARE", [.text(apiKey)], cached: true)
                 if isEnabled.isEmpty { return false }
             }
-            let added = try session.query(
-                """
-                WITH owner AS (
-                    SELECT id, unclaimed FROM sluice.user_account
-                    WHERE id = $2 AND NOT disabled AND ($5::text IS NULL OR password_hash = $5)
-                        AND ($7::jsonb IS NULL OR identities @> $7::jsonb) FOR NO KEY UPDATE
-                )
-                INSERT INTO sluice.login (id, user_id, api_key, expires_at, provider)
-                SELECT $1, id, $3, to_timestamp($4::bigint / 1000.0), $6 FROM owner RETURNING (SELECT unclaimed FROM owner)
-                """, values, cached: true)
+            let added = try session.query(Self.insert("true", lock: "FOR NO KEY UPDATE"), values, cached: true)
             if added.bool(0, 0) == true {
                 try session.execute("UPDATE sluice.user_account SET unclaimed = false WHERE id = $1", [.text(login.user)], cached: true)
             }
+            if added.bool(0, 1) == true { try endOldest(of: login, session) }
             return added.count == 1
         }
+    }
+
+    /// Returns the statement that adds a login to an account. Its result says whether the account is unclaimed, and whether it had as many
+    /// logins as it may have.
+    private static func insert(_ condition: String, lock: String) -> String {
+        """
+        WITH owner AS (
+            SELECT id, unclaimed FROM sluice.user_account
+            WHERE id = $2 AND NOT disabled AND \(condition) AND ($5::text IS NULL OR password_hash = $5)
+                AND ($7::jsonb IS NULL OR identities @> $7::jsonb) \(lock)
+        )
+        INSERT INTO sluice.login (id, user_id, api_key, expires_at, provider)
+        SELECT $1, id, $3, to_timestamp($4::bigint / 1000.0), $6 FROM owner RETURNING (SELECT unclaimed FROM owner),
+            (SELECT count(*) FROM (SELECT FROM sluice.login WHERE user_id = $2 LIMIT $8) l) = $8
+        """
+    }
+
+    private func endOldest(of login: Login, _ session: PostgresSession) throws {
+        try session.execute(
+            """
+            DELETE FROM sluice.login WHERE id = ANY(ARRAY(
+                SELECT id FROM sluice.login WHERE user_id = $1 ORDER BY id = $2 DESC, created_at DESC, id OFFSET $3))
+            """, [.text(login.user), .text(login.id), .int(most)], cached: true)
     }
 
     /// Takes a refresh token of a generation.
@@ -61,14 +86,17 @@ package struct LoginStore: Sendable {
         let taken = try await pool.perform { session -> Taken in
             let row = try session.query(
                 """
-                SELECT u.id, u.disabled, l.generation FROM sluice.login l JOIN sluice.user_account u ON u.id = l.user_id
+                SELECT u.id, u.disabled, l.generation, l.used_at < now() - interval '1 day' FROM sluice.login l JOIN sluice.user_account u ON u.id = l.user_id
                 WHERE l.id = $1 AND l.expires_at > to_timestamp($2::bigint / 1000.0)
                 """, [.text(id), .int(now)], cached: true)
             guard let user = row[0, 0], let used = row.int(0, 2) else { return .ended }
             if row.bool(0, 1) == true { return .disabled(user) }
-            guard generation > used else { return generation == used ? .valid(user) : .replaced }
+            guard generation >= used else { return .replaced }
+            // Realm's SDKs use one token for ever.
+            guard generation > used || row.bool(0, 3) == true else { return .valid(user) }
             try session.execute(
-                "UPDATE sluice.login SET generation = greatest(generation, $2) WHERE id = $1", [.text(id), .int(generation)], cached: true)
+                "UPDATE sluice.login SET generation = greatest(generation, $2), used_at = now() WHERE id = $1",
+                [.text(id), .int(generation)], cached: true)
             return .valid(user)
         }
         switch taken {

@@ -99,6 +99,29 @@ package struct UserStore: Sendable {
         }
     }
 
+    /// Deletes accounts that are out of use: those of anonymous users, and registrations without a login. The users' objects remain.
+    /// Deletes up to `RejectionPruning.batch` in one call.
+    ///
+    /// - Parameter days: The days without a login, a refresh, or a session of a client replica.
+    /// - Returns: The number of deleted accounts.
+    package func deleteIdle(days: Int) async throws -> Int {
+        try await pool.perform { session in
+            try session.execute(
+                """
+                DELETE FROM sluice.user_account WHERE id = ANY(ARRAY(
+                    SELECT u.id FROM sluice.user_account u
+                    WHERE (u.provider = 'anon-user' OR u.unclaimed) AND u.created_at < now() - make_interval(days => $1)
+                        AND NOT EXISTS (
+                            SELECT FROM sluice.login l WHERE l.user_id = u.id AND l.used_at >= now() - make_interval(days => $1))
+                        AND NOT EXISTS (SELECT FROM sluice.client c
+                            WHERE c.user_id = u.id COLLATE "default" AND c.seen_at >= now() - make_interval(days => $1))
+                        AND NOT EXISTS (SELECT FROM sluice.realm_file f
+                            WHERE f.user_id = u.id AND f.seen_at >= now() - make_interval(days => $1))
+                    ORDER BY u.created_at LIMIT \(RejectionPruning.batch) FOR UPDATE OF u SKIP LOCKED))
+                """, [.int(days)])
+        }
+    }
+
     private func set(_ column: String, _ value: PostgresParameter, of id: String) async throws {
         try await pool.change(.user(id)) { session in
             try Self.found(

@@ -102,6 +102,21 @@ import Testing
         }
     }
 
+    /// The attack of an address that makes accounts as fast as the limit of a minute allows.
+    @Test func `an address makes a bounded number of accounts in a day`() async throws {
+        let fixture = try await Self.fixture()
+        var made = 0
+        for _ in 0..<60 {
+            for _ in 0..<Limits.anonymousLogins.atOnce {
+                guard try await fixture.call(.post, Self.anonymous, .object([]), from: "10.5.5.7").status == 200 else { break }
+                made += 1
+            }
+            fixture.environment.advance(seconds: 60)
+        }
+        #expect((Limits.dailyAccounts.atOnce...Limits.dailyAccounts.atOnce + Limits.dailyAccounts.perHour).contains(made))
+        #expect(try await fixture.call(.post, Self.anonymous, .object([]), from: "10.5.5.8").status == 200)
+    }
+
     @Test func `wrong API keys are limited by themselves`() async throws {
         let fixture = try await Self.fixture()
         let path = "/api/client/v2.0/app/shop/auth/providers/api-key/login"
