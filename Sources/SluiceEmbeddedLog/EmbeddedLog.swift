@@ -9,15 +9,20 @@ import Synchronization
 /// dropped record receives a gap and resynchronises its sessions. No data is lost: the tables are authoritative, and the slot is
 /// confirmed only after an append returns.
 package final class EmbeddedLog: MessageLog {
+    private struct Record {
+        var value: [UInt8]
+        var contentType: RecordContent?
+    }
+
     private struct Partition {
         var first: Int64 = 0
-        var records = Deque<[UInt8]>()
+        var records = Deque<Record>()
         var end: Int64 { first + Int64(records.count) }
 
         mutating func dropOldest() -> Int {
             guard let oldest = records.popFirst() else { return 0 }
             first += 1
-            return oldest.count
+            return oldest.value.count
         }
     }
 
@@ -62,7 +67,8 @@ package final class EmbeddedLog: MessageLog {
                 guard let offset = state.partitions[partition]?.end else {
                     throw SluiceError(.logTopic, "Topic \(partition.topic) has no partition \(partition.partition).")
                 }
-                state.partitions[partition]?.records.append(Array(batch.arena[entry.value]))
+                state.partitions[partition]?.records.append(
+                    Record(value: Array(batch.arena[entry.value]), contentType: batch.contentType))
                 state.order.append(partition)
                 state.bytes += entry.value.count
                 return offset
@@ -106,8 +112,12 @@ package final class EmbeddedLog: MessageLog {
                 var next = isThere ? offset : source.first
                 while next < source.end, fetch.arena.count < Limits.captureBatchBytes {
                     let start = fetch.arena.count
-                    fetch.arena.append(contentsOf: source.records[Int(next - source.first)])
-                    fetch.entries.append(.init(partition: partition, offset: next, value: start..<fetch.arena.count))
+                    let record = source.records[Int(next - source.first)]
+                    fetch.arena.append(contentsOf: record.value)
+                    let end = fetch.arena.count
+                    if let content = record.contentType { fetch.arena.append(contentsOf: content.rawValue.utf8) }
+                    fetch.entries.append(
+                        .init(partition: partition, offset: next, value: start..<end, contentType: end..<fetch.arena.count))
                     next += 1
                 }
                 positions[partition] = next

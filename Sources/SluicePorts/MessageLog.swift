@@ -53,10 +53,15 @@ package struct LogBatch: Sendable {
     }
 
     package var topics: [String]
+    /// The header `content-type` of every record; nil for none.
+    package var contentType: RecordContent?
     package var arena: [UInt8] = []
     package var entries: [Entry] = []
 
-    package init(topics: [String]) { self.topics = topics }
+    package init(topics: [String], contentType: RecordContent? = nil) {
+        self.topics = topics
+        self.contentType = contentType
+    }
 
     package var isEmpty: Bool { entries.isEmpty }
     package var count: Int { entries.count }

@@ -48,6 +48,32 @@ import Testing
         return (records, gaps)
     }
 
+    @Test(arguments: Kind.allCases) func `gives back the content type of each record, and none to those without`(kind: Kind) async throws {
+        try await Self.with(kind) { log, name in
+            let place = LogPartition(name("a"), 0)
+            _ = try await log.prepare([TopicSpec(name: place.topic, partitions: 1)])
+            for content in [RecordContent.protobuf, nil, .json] {
+                var batch = LogBatch(topics: [place.topic], contentType: content)
+                for value in UInt8(0)..<3 { batch.append(topic: 0, partition: 0, key: [value], value: [value, 7]) }
+                #expect(try await log.place(batch).count == 3)
+            }
+            let reader = try await log.makeReader()
+            try await reader.assign([place: 0])
+            var (found, fetch): ([String], LogFetch) = ([], LogFetch())
+            while found.count < 9 {
+                fetch = try await reader.next(fetch, milliseconds: 10_000)
+                if fetch.entries.isEmpty { break }
+                for entry in fetch.entries {
+                    #expect(fetch.arena[entry.value].count == 2)
+                    found.append(String(decoding: fetch.arena[entry.contentType], as: UTF8.self))
+                }
+            }
+            let expected = [RecordContent.protobuf.rawValue, "", RecordContent.json.rawValue].flatMap { Array(repeating: $0, count: 3) }
+            #expect(found == expected)
+            await reader.close()
+        }
+    }
+
     private static func batch(_ topic: String, _ values: Range<UInt8>, in partition: Int32 = 0) -> LogBatch {
         var batch = LogBatch(topics: [topic])
         for value in values { batch.append(topic: 0, partition: partition, key: [value], value: [value]) }

@@ -1,6 +1,8 @@
 package import SluiceCore
 package import SluiceIdentity
+package import SluicePipeline
 package import SluicePluginHost
+package import SluicePorts
 package import SluicePostgres
 package import SluiceValues
 
@@ -119,6 +121,8 @@ package struct AppConfiguration: Sendable {
     package var databaseTriggers = DatabaseTriggers()
     /// The mail server; nil if the app sends no mails.
     package var mail: MailSettings?
+    /// The form of users' events in their topic.
+    package var eventContent = RecordContent.json
     /// The value of `%%environment.tag`.
     package var environmentTag: String
     /// The plugins in the order of the chain.
@@ -140,6 +144,9 @@ package struct AppConfiguration: Sendable {
 
     /// `true` if a client has a class to synchronise.
     package var hasClasses: Bool { schema.types.contains { $0.kind != .embedded } }
+
+    /// The names of the app's topics.
+    package var topics: Topics { Topics(app: appID, schema: schema) }
 
     package func isEnabled(provider type: String) -> Bool { users.providers.contains { $0.type == type && $0.isEnabled } }
 }

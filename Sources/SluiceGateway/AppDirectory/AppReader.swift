@@ -40,6 +40,7 @@ struct AppReader {
         let values = values(environment: main.environment)
         let plugins = trees[PluginListReader.file].map(PluginListReader(list: list).read) ?? []
         let mail = MailReader(list: list).read(operatorFile[.mail], MailTemplateReader(files: files, list: list), secrets)
+        let events = EventReader().read(operatorFile[.events])
         let texts = pluginFiles(settings, sourceName, collections, result)
         noteRoles(texts, plugins, settings)
         guard settings.isFlexible, isSchemaWhole else { return nil }
@@ -56,6 +57,7 @@ struct AppReader {
         configuration.triggers = TriggerReader(trees: trees).read(functions)
         configuration.databaseTriggers = DatabaseTriggerReader(trees: trees, schema: result.schema, tables: result.tables).read(functions)
         configuration.mail = mail
+        configuration.eventContent = events
         configuration.notes = list.notes.sorted { ($0.file, $0.line, $0.column) < ($1.file, $1.line, $1.column) }
         return configuration
     }

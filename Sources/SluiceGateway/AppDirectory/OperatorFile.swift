@@ -20,6 +20,8 @@ struct OperatorFile {
         case functions
         /// The mail server (`MailReader`).
         case mail
+        /// The topic of users' events (`EventReader`).
+        case events
     }
 
     subscript(_ section: Section) -> ConfigNode? { sections[section.rawValue] }

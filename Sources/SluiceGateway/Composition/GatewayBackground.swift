@@ -1,3 +1,4 @@
+import Logging
 import ServiceLifecycle
 import SluiceCore
 import SluiceIdentity
@@ -57,9 +58,17 @@ extension GatewayBuilder {
 
     /// The delivery of events of users. Their topic exists before the gateway is ready, as readers may wait for it.
     func eventServices(_ functions: any AppFunctions) async throws -> [any Service] {
-        if let kafka = outside.kafka { _ = try await kafka.prepare([TopicSpec(name: topics.userEvents, partitions: 1)]) }
+        let topic = topics.userEvents.map { UserEventRelay.Topic(log: log, name: $0, content: app.eventContent) }
+        if let topic {
+            _ = try await log.prepare([TopicSpec(name: topic.name, partitions: 1)])
+            if topic.name != topics.changes(of: Topics.usersClass) {
+                logger.notice(
+                    "A class has the topic of users' events. They go to another one.",
+                    metadata: ["class": .string(Topics.usersClass), "topic": .string(topic.name)])
+            }
+        }
         let relay = UserEventRelay(
-            queue: UserEventStore(pool: pool), topic: outside.kafka.map { (log: $0 as any MessageLog, name: topics.userEvents) },
+            queue: UserEventStore(pool: pool), topic: topic,
             triggers: app.triggers, functions: functions, metrics: outside.metrics, environment: environment, logger: logger)
         return [BackgroundService("user events") { try await relay.run() }]
     }

@@ -59,7 +59,8 @@ struct GatewayBuilder {
     init(_ configuration: GatewayConfiguration, _ outside: GatewayOutside, logger: Logger, environment: any Environment) {
         self.configuration = configuration
         self.outside = outside
-        topics = Topics(app: configuration.app.appID)
+        let topics = configuration.app.topics
+        self.topics = outside.kafka == nil ? topics.withoutEvents : topics
         log = outside.kafka ?? EmbeddedLog(environment: environment)
         self.logger = logger
         self.environment = environment

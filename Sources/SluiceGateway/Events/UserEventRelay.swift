@@ -2,23 +2,26 @@ package import Logging
 package import SluiceCore
 package import SluiceIdentity
 package import SluicePorts
-import SluiceValues
 
-extension UserEvent {
-    /// The record in the topic. docs/events.md describes it.
-    var json: JSON {
-        [
-            "id": .int(id), "kind": .string(kind.rawValue), "at": ExtendedForm.timestamp(Timestamp(milliseconds: milliseconds)).json,
-            "provider": .string(provider), "user": account.context.json,
-        ]
-    }
-}
-
-/// Delivers events of users: to the topic `<app>.user-events`, and to the functions of authentication triggers.
+/// Delivers events of users: to their topic (`Topics.userEvents`), and to the functions of authentication triggers.
 ///
 /// Each event is delivered at least once, and those of a user in order. All gateways work at it; a lease keeps an event from the others. A
 /// call that fails is repeated (`TriggerRetries`), while later events of the user wait. Then it is given up and stored.
 package struct UserEventRelay: Sendable {
+    /// The topic of events.
+    package struct Topic: Sendable {
+        var log: any MessageLog
+        var name: String
+        /// The form of the records.
+        var content: RecordContent
+
+        package init(log: any MessageLog, name: String, content: RecordContent = .json) {
+            self.log = log
+            self.name = name
+            self.content = content
+        }
+    }
+
     /// The maximum number of events taken at once for triggers and for the topic. Calls of triggers run at the same time.
     private static let width = (triggers: 16, topic: 256)
     /// The time for a batch, in seconds. It is more than the longest call of a function and the longest append.
@@ -28,17 +31,17 @@ package struct UserEventRelay: Sendable {
     private static let pause: UInt64 = 1_000_000_000
 
     private let queue: any UserEventQueue
-    private let topic: (log: any MessageLog, name: String)?
+    private let topic: Topic?
     private let triggers: [AuthenticationTrigger]
     private let functions: any AppFunctions
     private let metrics: Metrics
     private let environment: any Environment
     private let logger: Logger
 
-    /// - Parameter topic: The log with the topic; nil without Kafka.
+    /// - Parameter topic: The topic; nil without Kafka.
     package init(
-        queue: any UserEventQueue, topic: (log: any MessageLog, name: String)?, triggers: [AuthenticationTrigger],
-        functions: any AppFunctions, metrics: Metrics, environment: any Environment, logger: Logger
+        queue: any UserEventQueue, topic: Topic?, triggers: [AuthenticationTrigger], functions: any AppFunctions, metrics: Metrics,
+        environment: any Environment, logger: Logger
     ) {
         self.queue = queue
         self.topic = topic
@@ -108,9 +111,11 @@ package struct UserEventRelay: Sendable {
         return events.count
     }
 
-    private func append(_ events: [UserEvent], to topic: (log: any MessageLog, name: String)) async throws {
-        var records = LogBatch(topics: [topic.name])
-        for event in events { records.append(topic: 0, partition: 0, key: event.account.id.utf8, value: event.json.utf8) }
+    private func append(_ events: [UserEvent], to topic: Topic) async throws {
+        var records = LogBatch(topics: [topic.name], contentType: topic.content)
+        for event in events {
+            records.append(topic: 0, partition: 0, key: Array(event.account.id.utf8), value: try event.record(topic.content))
+        }
         do {
             _ = try await topic.log.append(records)
         } catch {

@@ -72,6 +72,11 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
             let before = self.current()
             let grown = self.merge(client, into: before.schema)
             guard grown != before.schema.types else { return before }
+            if let type = self.topics.classOfEvents(in: grown) {
+                throw SluiceError(
+                    .invalidSchemaChange, "The class '\(type.name)' cannot be added while the gateway runs.",
+                    fix: "Give it another name, or add it to the app directory and restart the gateway.")
+            }
             let after = try await self.tables.restoring {
                 let types = try await self.tables.prepare(grown, adding: places, create: true)
                 // Before any session uses it: rows that a session waits for must follow the announcement in the WAL.
@@ -98,6 +103,11 @@ final class GatewaySchema: SchemaAuthority, LayoutProvider {
             let comparison = SchemaComparison(from: present, to: record)
             if let refusal = comparison.refusal(version: version - 1) { throw refusal }
             guard !comparison.changes.isEmpty else { return }
+            if let type = self.topics.classOfEvents(in: record.schema.types) {
+                throw SluiceError(
+                    .breakingSchemaChange, "The topic \(self.topics.changes(of: type.name)) of the class \(type.name) has events of users.",
+                    fix: "Delete the topic and restart every gateway with the app directory that has the class.")
+            }
             try await self.tables.restoring {
                 let grown = self.merge(record.schema.types, into: before.schema)
                 let types = try await self.tables.prepare(grown, adding: record.tables, create: false)

@@ -23,10 +23,9 @@ package struct RequiredTopics: Sendable {
     package let all: [Topic]
 
     package init(_ app: AppConfiguration) {
-        let topics = Topics(app: app.appID)
-        var all = [
-            Topic(name: topics.progress, use: .progress, partitions: 1), Topic(name: topics.userEvents, use: .userEvents, partitions: 1),
-        ]
+        let topics = app.topics
+        var all = [Topic(name: topics.progress, use: .progress, partitions: 1)]
+        if let events = topics.userEvents { all.append(Topic(name: events, use: .userEvents, partitions: 1)) }
         all += Partitioning.readable(app.schema).map {
             Topic(name: topics.changes(of: $0.name), use: .changes, partitions: GatewaySchema.partitionsPerTopic)
         }

@@ -1,4 +1,5 @@
 package import SluiceCore
+import SluicePipeline
 
 /// The differences of a new schema from the one in use, and which of them break apps.
 package struct SchemaComparison: Hashable, Sendable {
@@ -37,7 +38,9 @@ package struct SchemaComparison: Hashable, Sendable {
             compare(type, next, old.tables[type.name], new.tables[type.name])
         }
         for type in new.schema.types where old.schema[type.name] == nil {
-            add("class \(type.name) is new (\(type.kind.word), \(type.properties.count) properties)")
+            add(
+                "class \(type.name) is new (\(type.kind.word), \(type.properties.count) properties)",
+                breaks: !old.schema.types.isEmpty && Self.hasTopicOfEvents(type) ? Self.eventsLeave : nil)
         }
         compareFields(old, new)
     }
@@ -46,13 +49,24 @@ package struct SchemaComparison: Hashable, Sendable {
         changes.append(Change(text: text, breaks: breaks, retired: retired))
     }
 
+    // MARK: The topic of users' events
+
+    private static let eventsLeave =
+        "with Kafka, events of users go to the topic APP.user-events instead of APP.users. Delete APP.users before the restart, since it has "
+        + "events in place of changes."
+    private static let eventsReturn =
+        "With Kafka, events of users go to the topic APP.users again. Delete it before the restart, since it has changes of the class."
+
+    private static func hasTopicOfEvents(_ type: ObjectType) -> Bool { type.kind == .topLevel && type.name == Topics.usersClass }
+
     // MARK: Classes
 
     private mutating func removed(_ type: ObjectType, _ table: AppConfiguration.Table?) {
         let place = table.map { " The table \($0.schema).\($0.name) remains." } ?? ""
         add(
             "class \(type.name) is removed",
-            breaks: "apps whose model has it are refused (225), subscriptions to it fail, and its objects leave the devices.\(place)")
+            breaks: "apps whose model has it are refused (225), subscriptions to it fail, and its objects leave the devices.\(place)"
+                + (Self.hasTopicOfEvents(type) ? " \(Self.eventsReturn)" : ""))
         removedClasses += type.properties.map { .init(type: type.name, property: $0.name) }
     }
 

@@ -66,7 +66,9 @@ final class ProducerClient: Sendable {
             let end = batch.entries[start...].firstIndex { $0.topic != index } ?? batch.count
             let name = batch.topics[Int(index)]
             let run = batch.entries[start..<end]
-            if let topic = topic(name) {
+            if let topic = topic(name), let content = batch.contentType {
+                refusals += produce(run, of: batch, topic: topic, name: name, content: content, token: token)
+            } else if let topic = topic(name) {
                 refusals += produce(run, of: batch, topic: topic, name: name, token: token)
             } else {
                 let error = rd_kafka_last_error()
@@ -96,6 +98,21 @@ final class ProducerClient: Sendable {
                     let token = token.with(record: run.startIndex + index)
                     return error == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : UndeliverableRecord(entry, token: token, error: error, topic: name)
                 }
+            }
+        }
+    }
+
+    /// Hands records with a content type over, one by one: the library's call for many takes no headers.
+    private func produce(
+        _ run: ArraySlice<LogBatch.Entry>, of batch: LogBatch, topic: KafkaPointer, name: String, content: RecordContent,
+        token: DeliverySlots.Token
+    ) -> [UndeliverableRecord] {
+        unsafe batch.arena.withUnsafeBytes { arena in
+            run.indices.compactMap { index in
+                let token = token.with(record: index)
+                var message = unsafe message(run[index], in: arena, token: token)
+                let error = unsafe sluice_kafka_produce(handle.raw, topic.raw, &message, content.rawValue)
+                return error == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : UndeliverableRecord(run[index], token: token, error: error, topic: name)
             }
         }
     }

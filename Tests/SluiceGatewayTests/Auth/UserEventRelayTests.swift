@@ -22,7 +22,7 @@ struct `The relay of users' events` {
     /// Runs a relay until the queue is empty.
     private static func deliver(
         _ events: [UserEvent], _ triggers: [AuthenticationTrigger], _ functions: any AppFunctions,
-        topic: (log: any MessageLog, name: String)? = nil, metrics: Metrics = Metrics(), meanwhile: () async throws -> Void = {}
+        topic: UserEventRelay.Topic? = nil, metrics: Metrics = Metrics(), meanwhile: () async throws -> Void = {}
     ) async throws -> MemoryEvents {
         let queue = MemoryEvents(events)
         let relay = UserEventRelay(
@@ -94,12 +94,12 @@ struct `The relay of users' events` {
 
     @Test func `publishes every event once, while its triggers fail`() async throws {
         let log = EmbeddedLog(environment: SystemEnvironment())
-        _ = try await log.prepare([TopicSpec(name: "shop.user-events", partitions: 1)])
+        _ = try await log.prepare([TopicSpec(name: "shop.users", partitions: 1)])
         let functions = RecordingFunctions { _, count throws(SluiceError) in if count == 1 { throw SluiceError(.functionTimeout, "Late.") }
         }
         let events = [Self.event(1, "a", .created), Self.event(2, "a", .loggedIn)]
-        _ = try await Self.deliver(events, [Self.onLogin], functions, topic: (log, "shop.user-events"))
-        let partition = LogPartition("shop.user-events", 0)
+        _ = try await Self.deliver(events, [Self.onLogin], functions, topic: .init(log: log, name: "shop.users"))
+        let partition = LogPartition("shop.users", 0)
         let records = try await log.withReader { reader in
             try await reader.assign([partition: 0])
             return try await reader.next(LogFetch(), milliseconds: 1_000)
@@ -115,11 +115,11 @@ struct `The relay of users' events` {
 
     @Test func `publishes later events while a trigger is slow`() async throws {
         let log = EmbeddedLog(environment: SystemEnvironment())
-        _ = try await log.prepare([TopicSpec(name: "shop.user-events", partitions: 1)])
+        _ = try await log.prepare([TopicSpec(name: "shop.users", partitions: 1)])
         let functions = HeldFunctions()
         let events = (1...3).map { Self.event(Int64($0), "a", .loggedIn) }
-        _ = try await Self.deliver(events, [Self.onLogin], functions, topic: (log, "shop.user-events")) {
-            let partition = LogPartition("shop.user-events", 0)
+        _ = try await Self.deliver(events, [Self.onLogin], functions, topic: .init(log: log, name: "shop.users")) {
+            let partition = LogPartition("shop.users", 0)
             let arePublished = try await eventually { try await log.ends(of: [partition])[partition] == 3 }
             #expect(arePublished)
             functions.gate.fire()

@@ -22,6 +22,10 @@ import Testing
     private static let note = Property(id: 3, name: "note", type: .string, isOptional: true)
     private static let other = ObjectType(name: "Other", properties: [Property(id: 1, name: "_id", type: .int)])
 
+    /// A class that takes the topic of users' events, and one of the same name that does not.
+    private static let users = ObjectType(name: "users", properties: [Property(id: 1, name: "_id", type: .string)])
+    private static let userReports = ObjectType(name: "users", kind: .asymmetric, properties: [Property(id: 1, name: "_id", type: .string)])
+
     private struct Case {
         var new: AppSchemaRecord
         /// What a breaking line begins with.
@@ -34,6 +38,8 @@ import Testing
     private static let cases: [Case] = [
         Case(new: record()),
         Case(new: record(more: [other]), adds: ["class Other is new"]),
+        Case(new: record(more: [users]), breaks: ["class users is new"]),
+        Case(new: record(more: [userReports]), adds: ["class users is new"]),
         Case(
             new: record([size, note, Property(id: 4, name: "tags", type: .string, collection: .list)]),
             adds: ["property Item.tags is new (list of string)"]),
@@ -86,6 +92,17 @@ import Testing
         let refusal = comparison.refusal(version: 7)
         #expect((refusal == nil) == wanted.breaks.isEmpty)
         for start in wanted.breaks { #expect(refusal?.message.contains("\n  - \(start)") == true) }
+    }
+
+    @Test func `breaks nothing in a first schema, whichever classes it has`() {
+        let none = AppSchemaRecord(schema: Schema([]), tables: [:], fields: QueryableFields())
+        #expect(!SchemaComparison(from: none, to: Self.record(more: [Self.users], fields: QueryableFields())).isBreaking)
+    }
+
+    @Test func `names the topic of users' events when its class comes or goes`() {
+        let (with, without) = (Self.record(more: [Self.users]), Self.record())
+        #expect(SchemaComparison(from: without, to: with).breaking.first?.breaks?.contains("APP.user-events instead of APP.users") == true)
+        #expect(SchemaComparison(from: with, to: without).breaking.first?.breaks?.contains("the topic APP.users again") == true)
     }
 
     @Test func `finds nothing in what was recorded and read again`() throws {
