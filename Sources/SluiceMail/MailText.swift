@@ -3,6 +3,9 @@ import SluiceValues
 
 /// The text of a mail as SMTP transfers it (RFC 5322, RFC 2045 to 2047): header lines, an empty line, and the body in Base64.
 ///
+/// A mail with HTML has two parts, `multipart/alternative` (RFC 2046, section 5.1.4). The text comes first, since mail programs show the
+/// last part that they can.
+///
 /// Base64 carries every text through every server: no line is too long, and none begins with a dot.
 enum MailText {
     /// The longest line of Base64, in characters.
@@ -21,10 +24,26 @@ enum MailText {
             "Date: \(MailDate.text(seconds))", "From: \(name)<\(sender.address.text)>", "To: <\(mail.recipient.text)>",
             "Subject: \(encoded(mail.subject))", "Message-ID: <\(id)@\(sender.address.domain)>",
             // Vacation programs do not answer such a mail (RFC 3834).
-            "Auto-Submitted: auto-generated", "MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8",
-            "Content-Transfer-Encoding: base64", "", body(mail.text),
+            "Auto-Submitted: auto-generated", "MIME-Version: 1.0",
         ]
-        return Array(lines.joined(separator: "\r\n").utf8)
+        return Array((lines + content(of: mail, id: id)).joined(separator: "\r\n").utf8)
+    }
+
+    /// Returns the lines from the content's own headers to the end of the mail.
+    private static func content(of mail: Mail, id: String) -> [String] {
+        let text = part("plain", mail.text)
+        guard let html = mail.html else { return text }
+        // Base64 has no "_", so no part contains the boundary. `id` keeps those of forwarded mails apart.
+        let boundary = "=_\(id)"
+        return ["Content-Type: multipart/alternative; boundary=\"\(boundary)\"", "", "--\(boundary)"]
+            + closed(text, "--\(boundary)") + closed(part("html", html), "--\(boundary)--\r\n")
+    }
+
+    /// Returns a part with the line of the boundary behind it. The line end of the part's last line is the boundary's.
+    private static func closed(_ part: [String], _ boundary: String) -> [String] { part.dropLast() + [(part.last ?? "") + boundary] }
+
+    private static func part(_ subtype: String, _ text: String) -> [String] {
+        ["Content-Type: text/\(subtype); charset=utf-8", "Content-Transfer-Encoding: base64", "", body(text)]
     }
 
     private static func body(_ text: String) -> String {

@@ -29,15 +29,17 @@ package struct MailAddress: Hashable, Sendable {
     }
 }
 
-/// A mail with one recipient and a text.
+/// A mail with one recipient, as text and perhaps also as HTML.
 package struct Mail: Hashable, Sendable {
     package let recipient: MailAddress
     package let subject: String
     /// Lines with `\n` between them.
     package let text: String
+    /// The same as HTML, for mail programs that show it; nil for the text alone.
+    package let html: String?
 
     /// - Throws: `mailFailed` for a subject with a control character, or one over `Limits.mailSubjectCharacters`.
-    package init(to recipient: MailAddress, subject: String, text: String) throws(SluiceError) {
+    package init(to recipient: MailAddress, subject: String, text: String, html: String? = nil) throws(SluiceError) {
         guard Mail.isSubject(subject) else {
             throw SluiceError(
                 .mailFailed, "The subject of a mail has \(subject.count) characters, or a control character.",
@@ -46,6 +48,7 @@ package struct Mail: Hashable, Sendable {
         self.recipient = recipient
         self.subject = subject
         self.text = text
+        self.html = html
     }
 
     /// `true` for a subject that a mail may have. A line end in it would begin another header.

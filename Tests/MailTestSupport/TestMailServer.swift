@@ -11,6 +11,12 @@ package final class TestMailServer: Sendable {
         package var tls: Bool
         package var headers: [String: String]
         package var text: String
+        /// The HTML; nil for a mail of text alone.
+        package var html: String?
+        /// The content types of the mail and its parts, in order.
+        package var parts: [String]
+        /// The faults that Python's parser has found.
+        package var defects: [String]
     }
 
     package struct Options: Sendable {

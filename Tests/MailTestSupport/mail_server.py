@@ -19,6 +19,12 @@ import warnings
 from aiosmtpd.smtp import SMTP, AuthResult
 
 
+def content(mail, kind):
+    """Returns the body of a kind, plain or html, as a mail program finds it."""
+    body = mail.get_body(preferencelist=(kind,))
+    return None if body is None else body.get_content().replace("\r\n", "\n")
+
+
 class Handler:
     def __init__(self, later):
         self.later = later
@@ -43,7 +49,10 @@ class Handler:
             "authenticated": bool(session.authenticated),
             "tls": server.transport.get_extra_info("ssl_object") is not None,
             "headers": {name: str(value) for name, value in mail.items()},
-            "text": mail.get_content().replace("\r\n", "\n"),
+            "text": content(mail, "plain"),
+            "html": content(mail, "html"),
+            "parts": [part.get_content_type() for part in mail.walk()],
+            "defects": [str(defect) for part in mail.walk() for defect in part.defects],
         }
         print(json.dumps(line), flush=True)
         return "250 OK"

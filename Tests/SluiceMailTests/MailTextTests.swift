@@ -36,6 +36,27 @@ import Testing
         #expect(Base64.decode(body[...]).map { String(decoding: $0, as: UTF8.self) } == "Guten Tag\r\n.\r\n€")
     }
 
+    @Test func `with HTML has both as parts, the text first`() throws {
+        let sender = MailServer.Sender(address: try MailAddress("no-reply@example.com"))
+        let html = "<p>Grüße</p>\n" + String(repeating: "<br>", count: 500)
+        let mail = try Mail(to: try MailAddress("ann@example.org"), subject: "Hello", text: "Grüße\n--=_abc--", html: html)
+        let text = String(decoding: MailText.encode(mail, from: sender, seconds: 0, id: "abc"), as: UTF8.self)
+        #expect(text.contains("\r\nContent-Type: multipart/alternative; boundary=\"=_abc\"\r\n\r\n--=_abc\r\n") && text.hasSuffix("\r\n"))
+        // As RFC 2046 splits it: the line end before a boundary belongs to it.
+        let pieces = text.split(separator: "\r\n--=_abc", omittingEmptySubsequences: false)
+        #expect(pieces.count == 4 && pieces.last == "--\r\n")
+        let parts = pieces.dropFirst().dropLast().map { $0.split(separator: "\r\n\r\n", maxSplits: 1) }
+        #expect(
+            parts.map { $0[0] }
+                == ["plain", "html"].map {
+                    "\r\nContent-Type: text/\($0); charset=utf-8\r\nContent-Transfer-Encoding: base64"
+                })
+        let bodies = parts.map { Base64.decode($0[1].replacing("\r\n", with: "")[...]).map { String(decoding: $0, as: UTF8.self) } }
+        #expect(bodies == ["Grüße\r\n--=_abc--", html.replacing("\n", with: "\r\n")])
+        let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        #expect(lines.dropLast().allSatisfy { $0.last == UInt8(ascii: "\r") && $0.count <= 77 })
+    }
+
     @Test func `a plain subject stays readable`() throws {
         let sender = MailServer.Sender(address: try MailAddress("no-reply@example.com"))
         let mail = try Mail(to: try MailAddress("ann@example.org"), subject: "Reset your password", text: "")

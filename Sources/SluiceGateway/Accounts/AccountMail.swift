@@ -5,13 +5,13 @@ package struct AccountMail: Sendable {
     /// One kind of mail.
     package struct Form: Hashable, Sendable {
         package var subject: String
-        package var template: MailTemplate
+        package var templates: MailTemplates
         /// The URL of the page that the link leads to.
         package var page: String
 
-        package init(subject: String, template: MailTemplate, page: String) {
+        package init(subject: String, templates: MailTemplates, page: String) {
             self.subject = subject
-            self.template = template
+            self.templates = templates
             self.page = page
         }
     }
@@ -33,9 +33,12 @@ package struct AccountMail: Sendable {
     func sendReset(to email: String, _ link: AccountLink) { send(reset, to: email, link) }
 
     private func send(_ form: Form, to email: String, _ link: AccountLink) {
-        let text = form.template.text([.link: link.url(form.page), .app: app, .email: email])
+        let values: [MailTemplate.Value: String] = [.link: link.url(form.page), .app: app, .email: email]
+        let (text, html) = (form.templates.text.text(values), form.templates.html?.html(values))
         // The name of an account may be no mailbox. An error would tell a stranger that there is such an account.
-        guard let address = try? MailAddress(email), let mail = try? Mail(to: address, subject: form.subject, text: text) else { return }
+        guard let address = try? MailAddress(email), let mail = try? Mail(to: address, subject: form.subject, text: text, html: html) else {
+            return
+        }
         mailer.send(mail)
     }
 }

@@ -88,7 +88,7 @@ package enum AppDirectory {
         }
         var files: [String: String] = [:]
         var unserved: Set<Substring> = []
-        for path in paths.sorted() where [".json", ".js", ".txt"].contains(where: path.hasSuffix) {
+        for path in paths.sorted() where [".json", ".js", ".txt", ".html"].contains(where: path.hasSuffix) {
             switch AppFiles.place(of: path) {
             case .foreign, .source: continue
             // A hosted site may have any number of files of any kind. One of them suffices for the note.

@@ -13,8 +13,8 @@ package struct MailSettings: Hashable, Sendable {
     /// The path of a file with certificate authorities; nil for those of the system.
     package var authorities: String?
     package var allowsPlaintext: Bool
-    package var confirmation = MailTemplate.confirmation
-    package var reset = MailTemplate.reset
+    package var confirmation = MailTemplates(text: .confirmation)
+    package var reset = MailTemplates(text: .reset)
 
     /// Returns the server with its password.
     ///
@@ -34,8 +34,8 @@ struct MailReader {
 
     /// - Returns: nil without a section, or with a problem in it.
     func read(_ node: ConfigNode?, _ templates: MailTemplateReader, _ secrets: AppSecrets) -> MailSettings? {
-        let confirmation = templates.read(MailTemplateReader.names[0], default: .confirmation)
-        let reset = templates.read(MailTemplateReader.names[1], default: .reset)
+        let confirmation = templates.read(.confirm, default: .confirmation)
+        let reset = templates.read(.reset, default: .reset)
         guard let node else { return nil }
         let members = node.members(allowing: ["url", "user", "password", "from", "from_name", "ca_file", "allow_plaintext"])
         let url = members.required("url", of: node).flatMap { node in value(node) { text throws(SluiceError) in try MailServerURL(text) } }

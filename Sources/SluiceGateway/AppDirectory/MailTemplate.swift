@@ -1,5 +1,17 @@
 import SluiceCore
 
+/// The texts of a kind of mail.
+package struct MailTemplates: Hashable, Sendable {
+    package var text: MailTemplate
+    /// The same mail as HTML; nil to send the text alone.
+    package var html: MailTemplate?
+
+    package init(text: MailTemplate, html: MailTemplate? = nil) {
+        self.text = text
+        self.html = html
+    }
+}
+
 /// The text of a mail with places for values, such as `{{link}}`.
 package struct MailTemplate: Hashable, Sendable {
     /// The values that a mail can have.
@@ -51,11 +63,16 @@ package struct MailTemplate: Hashable, Sendable {
     var hasLink: Bool { pieces.contains(.value(.link)) }
 
     /// Returns the text with these values. A missing one is empty.
-    package func text(_ values: [Value: String]) -> String {
+    package func text(_ values: [Value: String]) -> String { filled { values[$0] ?? "" } }
+
+    /// Returns the HTML with these values, escaped for content and attributes.
+    package func html(_ values: [Value: String]) -> String { filled { HTML.escape(values[$0] ?? "") } }
+
+    private func filled(_ text: (Value) -> String) -> String {
         pieces.map { piece in
             switch piece {
-            case .text(let text): text
-            case .value(let value): values[value] ?? ""
+            case .text(let part): part
+            case .value(let value): text(value)
             }
         }
         .joined()
@@ -89,19 +106,29 @@ package struct MailTemplate: Hashable, Sendable {
 /// Reads the templates of an app directory.
 struct MailTemplateReader {
     static let folder = "mail"
-    static let names = ["confirm.txt", "reset.txt"]
+    /// The files of the folder: a text and its HTML for each kind of mail.
+    static let names = Kind.allCases.flatMap { ["\($0.rawValue).txt", "\($0.rawValue).html"] }
+
+    enum Kind: String, CaseIterable {
+        case confirm, reset
+    }
 
     let files: [String: String]
     let list: ProblemList
 
-    /// Returns a template of the folder; the default if there is none.
-    func read(_ name: String, default standard: MailTemplate) -> MailTemplate {
+    /// Returns the templates of the folder. The text is the default one if there is none.
+    func read(_ kind: Kind, default standard: MailTemplate) -> MailTemplates {
+        MailTemplates(text: read("\(kind.rawValue).txt") ?? standard, html: read("\(kind.rawValue).html"))
+    }
+
+    /// - Returns: nil without the file, or with one that is too large.
+    private func read(_ name: String) -> MailTemplate? {
         let file = "\(Self.folder)/\(name)"
-        guard let text = files[file] else { return standard }
+        guard let text = files[file] else { return nil }
         guard text.utf8.count <= Limits.mailTemplateBytes else {
             list.add(
                 .configInvalid, file: file, "The template has \(text.utf8.count) bytes, over the limit of \(Limits.mailTemplateBytes).")
-            return standard
+            return nil
         }
         let template = MailTemplate(text)
         let values = MailTemplate.Value.allCases.map(\.rawValue)
@@ -112,8 +139,12 @@ struct MailTemplateReader {
                 fix: near.map { "Did you mean '{{\($0)}}'?" } ?? "Known are \(values.map { "{{\($0)}}" }.joined(separator: ", ")).")
         }
         if template.faults.isEmpty, !template.hasLink {
-            list.add(.configMissing, file: file, line: 1, column: 1, "The template has no {{link}}.", fix: "Add it, on a line of its own.")
+            list.add(.configMissing, file: file, line: 1, column: 1, "The template has no {{link}}.", fix: Self.linkFix(name))
         }
         return template
+    }
+
+    private static func linkFix(_ name: String) -> String {
+        name.hasSuffix(".html") ? #"Add it, such as <a href="{{link}}">{{link}}</a>."# : "Add it, on a line of its own."
     }
 }

@@ -36,10 +36,10 @@ struct GatewayMail: Sendable {
         return AccountMail(
             mailer: mailer, app: app.name,
             confirmation: .init(
-                subject: login.confirmSubject ?? "Confirm your e-mail address", template: settings.confirmation,
+                subject: login.confirmSubject ?? "Confirm your e-mail address", templates: settings.confirmation,
                 page: login.confirmPage ?? AccountPages.url("confirm", origin: origin, app: app.appID)),
             reset: .init(
-                subject: login.resetSubject ?? "Set a new password", template: settings.reset,
+                subject: login.resetSubject ?? "Set a new password", templates: settings.reset,
                 page: login.resetPage ?? AccountPages.url("reset", origin: origin, app: app.appID)))
     }
 

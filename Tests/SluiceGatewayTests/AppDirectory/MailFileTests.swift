@@ -1,3 +1,4 @@
+import Foundation
 import SluiceCore
 import SluiceGateway
 import SluiceMail
@@ -29,9 +30,27 @@ import Testing
         let mail = try #require(app.mail)
         #expect(mail.url.text == "smtp://mail.example.com:587" && mail.sender.name == "The Shop" && !mail.allowsPlaintext)
         #expect(mail.user == "shop" && mail.passwordSecret == "smtp" && mail.authorities == "/etc/ca.pem")
-        #expect(mail.confirmation.text([.app: "Shop", .email: "a@b.c", .link: "https://l"]) == "Welcome to Shop, a@b.c!\nhttps://l\n")
-        #expect(mail.reset.text([.link: "https://l"]).contains("\nhttps://l\n"), "the default")
+        #expect(mail.confirmation.text.text([.app: "Shop", .email: "a@b.c", .link: "https://l"]) == "Welcome to Shop, a@b.c!\nhttps://l\n")
+        #expect(mail.reset.text.text([.link: "https://l"]).contains("\nhttps://l\n"), "the default")
         #expect(!app.notes.contains { $0.message.contains("mails") })
+    }
+
+    @Test func `have HTML beside a text, with escaped values`() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("mail-files-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let html = #"<p>{{app}}</p><a href="{{link}}">{{email}}</a>"#
+        for (path, text) in Self.files(texts: ["mail/confirm.html": html]) {
+            let file = folder.appendingPathComponent(path)
+            try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try Data(text.utf8).write(to: file)
+        }
+        let mail = try #require(try AppDirectory.load(at: folder.path).mail)
+        #expect(mail.reset.html == nil)
+        let values: [MailTemplate.Value: String] = [.app: "<Shop> & 'Co'", .link: #"https://l?a=1&b="2""#, .email: "a@b.c"]
+        #expect(
+            mail.confirmation.html?.html(values)
+                == #"<p>&lt;Shop&gt; &amp; &#39;Co&#39;</p><a href="https://l?a=1&amp;b=&quot;2&quot;">a@b.c</a>"#)
+        #expect(mail.confirmation.text.text(values).contains("\nhttps://l?a=1&b=\"2\"\n"), "the default text, as it is")
     }
 
     struct Fault: Sendable, CustomTestStringConvertible {
@@ -76,17 +95,21 @@ import Testing
         ("{{link}}\n\n{{lnk}}", "mail/reset.txt:3:1", "no value 'lnk'", "{{link}}"),
         ("{{link}} {{ }}", "mail/reset.txt:1:1", "no value", "{{app}}"),
         ("{{link}}\n{{app\n}}", "mail/reset.txt:2:1", "no value 'app'", "{{app}}"), ("Hello", "mail/reset.txt:1:1", "no {{link}}", "Add"),
+        ("<p>{{link}}</p>\n\n{{lnk}}", "mail/reset.html:3:1", "no value 'lnk'", "{{link}}"),
+        ("<p>Hello</p>", "mail/confirm.html:1:1", "no {{link}}", "href"),
     ])
     func `with a mistake in a text are named with its line`(text: String, place: String, message: String, fix: String) {
-        let problems = AppFixture.problems(of: Self.files(texts: ["mail/reset.txt": text]))
+        let file = String(place.prefix { $0 != ":" })
+        let problems = AppFixture.problems(of: Self.files(texts: [file: text]))
         let found = problems.first { $0.place == place && $0.message.contains(message) }
         #expect(found?.fix.contains(fix) == true, "\(problems)")
     }
 
     @Test func `have texts of a bounded size, with known names`() {
-        let long = AppFixture.problems(
-            of: Self.files(texts: ["mail/reset.txt": String(repeating: "a", count: Limits.mailTemplateBytes + 1)]))
-        #expect(long.map(\.place) == ["mail/reset.txt"])
+        for file in ["mail/reset.txt", "mail/reset.html"] {
+            let long = AppFixture.problems(of: Self.files(texts: [file: String(repeating: "a", count: Limits.mailTemplateBytes + 1)]))
+            #expect(long.map(\.place) == [file])
+        }
         let misspelt = AppFixture.problems(of: Self.files(texts: ["mail/confirn.txt": ""]))
         #expect(misspelt.first?.fix == "Did you mean 'confirm.txt'?")
         #expect(AppFixture.problems(of: Self.files(texts: ["mail/notes.txt": "{{x}}"])).isEmpty)

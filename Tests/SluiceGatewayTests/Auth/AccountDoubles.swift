@@ -127,7 +127,9 @@ final class MemoryMailer: Mailer {
     /// The mails of an app without pages of its own.
     var mail: AccountMail {
         func form(_ subject: String, _ page: String) -> AccountMail.Form {
-            .init(subject: subject, template: MailTemplate("{{app}} {{email}}\n{{link}}\n"), page: "https://shop.example.com/\(page)")
+            .init(
+                subject: subject, templates: .init(text: MailTemplate("{{app}} {{email}}\n{{link}}\n")),
+                page: "https://shop.example.com/\(page)")
         }
         return AccountMail(mailer: self, app: "The Shop", confirmation: form("confirm", "confirm"), reset: form("reset", "reset"))
     }

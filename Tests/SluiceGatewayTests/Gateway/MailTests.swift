@@ -15,7 +15,7 @@ import Testing
 
 /// A gateway that sends mails through a real SMTP server, and an app that uses it by the SDK.
 @Suite(.timeLimit(.minutes(3))) struct `A gateway with a mail server` {
-    private static func files(_ server: TestMailServer, config: String) -> [String: String] {
+    private static func files(_ server: TestMailServer, config: String, _ more: [String: String]) -> [String: String] {
         let url = "smtp://localhost:\(server.port)"
         return ShopApp.files.merging([
             "auth/providers.json": #"{"local-userpass": {"type": "local-userpass", "disabled": false, "config": {\#(config)}}}"#,
@@ -23,18 +23,18 @@ import Testing
             "sluice.json": """
             {"mail": {"url": "\(url)", "user": "shop", "password": "smtp", "from": "shop@example.com", "ca_file": "\(server.certificate)"}}
             """,
-        ]) { $1 }
+        ]) { $1 }.merging(more) { $1 }
     }
 
     private static func with(
-        config: String, logger: Logging.Logger? = nil,
+        config: String, more: [String: String] = [:], logger: Logging.Logger? = nil,
         _ body: @escaping @Sendable (RunningGateway, TestMailServer, App) async throws -> Void
     ) async throws {
         var options = TestMailServer.Options()
         (options.credentials, options.hasTLS) = (("shop", "pass word"), true)
         try await TestMailServer.with(options) { server in
             try await RunningGateway.deploy { deployment in
-                try await deployment.run(files(server, config: config), logger: logger) { gateway in
+                try await deployment.run(files(server, config: config, more), logger: logger) { gateway in
                     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("mail-app-\(UUID().uuidString)")
                     defer { try? FileManager.default.removeItem(at: folder) }
                     try await body(
@@ -103,6 +103,26 @@ import Testing
             #expect(ended.status == 401 && ended.json["error_code"] == "InvalidSession")
             #expect(try await app.login(credentials: .emailPassword(email: ann, password: "secret-2")).id == user.id)
             try await gateway.untilMetric(#"sluice_mails_total{result="sent"}"#, is: 2)
+        }
+    }
+
+    @Test func `sends HTML beside the text if the app has a template`() async throws {
+        let html = #"<h1>{{app}}</h1><p>Grüße an {{email}}</p><a href="{{link}}">Confirm</a>"#
+        let config = #""autoConfirm": false"#
+        try await Self.with(config: config, more: ["mail/confirm.html": html]) { gateway, server, app in
+            let ann = "ann&co'@example.com"
+            try await app.emailPasswordAuth.registerUser(email: ann, password: "secret-1")
+            let mail = try #require(try await server.mails(1).first)
+            #expect(mail.parts == ["multipart/alternative", "text/plain", "text/html"] && mail.defects.isEmpty)
+            let link = try Self.link(mail)
+            let escaped = link.url.absoluteString.replacing("&", with: "&amp;")
+            #expect(
+                mail.html == #"<h1>shop</h1><p>Grüße an ann&amp;co&#39;@example.com</p><a href="\#(escaped)">Confirm</a>"#)
+            #expect(mail.text.contains(ann))
+            try await app.emailPasswordAuth.confirmUser(link.token, tokenId: link.id)
+            try await app.emailPasswordAuth.sendResetPasswordEmail(ann)
+            let reset = try #require(try await server.mails(2).last)
+            #expect(reset.parts == ["text/plain"] && reset.html == nil && reset.defects.isEmpty)
         }
     }
 
