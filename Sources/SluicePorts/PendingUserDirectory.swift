@@ -9,6 +9,8 @@ package struct PendingUser: Hashable, Sendable {
     package var passwordHash: String?
     /// The time at which the registration is deleted, in milliseconds since 1970. The same holds for the times below.
     package var expires: Int64
+    /// The time of the first registration, as the directory has noted it; 0 before.
+    package var registered: Int64 = 0
 
     package init(id: String, email: String, passwordHash: String?, expires: Int64) {
         self.id = id
@@ -47,6 +49,8 @@ package protocol PendingUserDirectory: Sendable {
     ///
     /// - Returns: The user; nil if the address is not pending. Nothing has been added then.
     func add(_ token: LinkToken, email: String, expires: Int64) async throws -> PendingUser?
+    /// Adds a token for a pending user with this id, like `add(_:email:expires:)`. The call of an operator is noted in the audit log.
+    func add(_ token: LinkToken, pendingID id: String, expires: Int64) async throws -> PendingUser?
     func find(pendingEmail email: String) async throws -> PendingUser?
     func find(pendingID id: String) async throws -> PendingUser?
     /// Returns pending users in the order of their ids, from the one after `id`. An empty `id` starts at the first.

@@ -9,7 +9,7 @@ import SluiceValues
 ///
 /// - `PUT users/<id>/password` `{password}`: Sets the password and ends all logins.
 /// - `GET pending_users?after=&limit=`: Returns pending users by id, at most `limit` (50 by default, up to 1,000), as
-///   `{"users": [{"id", "email", "expires"}], "next": id or null}`. `expires` is in seconds since 1970.
+///   `{"users": [{"id", "email", "registered", "expires"}], "next": id or null}`. Both times are in seconds since 1970.
 /// - `PUT pending_users/<id>/confirm`: Makes the account.
 /// - `PUT pending_users/<id>/send`: Sends the mail again, or calls the confirmation function again.
 /// - `DELETE pending_users/<id>`: Deletes the registration.
@@ -41,6 +41,9 @@ package struct AdminAccountRoutes: Sendable {
     }
 
     private static func json(_ user: PendingUser) -> JSON {
-        ["id": .string(user.id), "email": .string(user.email), "expires": .int(user.expires / 1_000)]
+        [
+            "id": .string(user.id), "email": .string(user.email), "registered": .int(user.registered / 1_000),
+            "expires": .int(user.expires / 1_000),
+        ]
     }
 }

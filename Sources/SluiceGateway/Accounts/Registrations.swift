@@ -117,11 +117,11 @@ package struct Registrations: Sendable {
     }
 
     private func user(id: String) async throws -> PendingUser {
-        guard let user = try await pending.find(pendingID: id) else {
-            throw SluiceError(.userNotFound, "Pending user \(id) does not exist.")
-        }
+        guard let user = try await pending.find(pendingID: id) else { throw Self.unknown(id) }
         return user
     }
+
+    private static func unknown(_ id: String) -> SluiceError { SluiceError(.userNotFound, "Pending user \(id) does not exist.") }
 
     // MARK: Once more
 
@@ -155,8 +155,7 @@ package struct Registrations: Sendable {
     /// - Throws: `userNotFound`; the errors of the function.
     package func resend(id: String) async throws {
         let link = AccountLink()
-        let email = try await user(id: id).email
-        guard let user = try await pending.add(link.token(now: now), email: email, expires: expiry) else { return }
+        guard let user = try await pending.add(link.token(now: now), pendingID: id, expires: expiry) else { throw Self.unknown(id) }
         try await ask(user, link)
     }
 

@@ -10,7 +10,7 @@ import SluiceNet
 /// - `GET /console/logout`: Returns the question.
 /// - `POST /console/logout`: Ends the login.
 ///
-/// The cookie is valid for the console only, which may not change anything. The admin API needs a token.
+/// The cookie is valid for the console only, with the role of its token. The admin API needs a token.
 struct ConsoleLogin: Sendable {
     static let cookieName = "sluice_console"
     private static let bodyBytes = 4 << 10

@@ -3,7 +3,7 @@ import Hummingbird
 import SluiceCore
 import SluiceNet
 
-/// The routes of the operator console, on the admin port. They only read.
+/// The routes of the operator console that only read, on the admin port.
 ///
 /// - `GET /`: Redirects to `/console`.
 /// - `GET /console`: Shows this gateway's state, refreshed every five seconds. `?still=1` does not refresh.

@@ -29,6 +29,7 @@ struct ConsoleStatus: Sendable {
             <p>This gateway has been up for \(up); it uses generation \(generations.number) of the rules. As of \(now).</p>
             <nav><p><a href="/console/why">Why does a user have an object, or not?</a> ·
             <a href="/console/explain">How is a subscription processed?</a> ·
+            <a href="\(ConsolePending.path)">Pending users</a> ·
             <a href="/console/audit">Changes by operators</a> ·
             <a href="/console/logout">Log out</a> ·
             \(isStill ? Self.going : Self.stopping)</p></nav>

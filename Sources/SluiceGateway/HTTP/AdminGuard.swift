@@ -38,9 +38,11 @@ package struct AdminGuard<Context: RequestContext>: RouterMiddleware {
         return nil
     }
 
-    /// `true` for the console's own login and logout forms. Browsers send them with the origin of the console.
+    /// `true` for the console's own forms. Browsers send them with the origin of the console.
     private static func isOwnForm(_ head: HTTPRequest) -> Bool {
-        guard ["/console/login", "/console/logout"].contains(head.path), let authority = head.authority else { return false }
+        guard let path = head.path, let authority = head.authority,
+            ["/console/login", "/console/logout"].contains(path) || path.hasPrefix("\(ConsolePending.path)/")
+        else { return false }
         return ["http://\(authority)", "https://\(authority)"].contains(head.headerFields[.origin] ?? "")
     }
 }

@@ -41,14 +41,19 @@ struct AdminRoutes: Sendable {
         MetricsRoute(metrics: parts.metrics, refresh: gauges.refresh).add(to: router.group().add(middleware: authorization))
         let guarded = router.group().add(middleware: AdminGuard(names: [configuration.network.adminHost]))
         ConsoleLogin(access: access).add(to: guarded)
+        let console = guarded.group().add(middleware: ConsoleAuthorization(access: access))
         ConsoleRoutes(
             console: Console(parts, app: configuration.app.appID, gauges: gauges),
             questions: [.why(objectExplainer), .explain(subscriptionExplainer)],
             audit: ConsoleAudit(parts.audit, environment: parts.sessionServices.environment)
-        ).add(to: guarded.group().add(middleware: ConsoleAuthorization(access: access)))
-        addAPI(
-            // `AdminAuditing` runs after authorization, so that rejected requests are not audited.
-            to: guarded.group("/admin/v1").add(middleware: authorization).add(middleware: AdminAuditing(logger: logger)))
+        ).add(to: console)
+        let pending = ConsolePending(
+            registrations: parts.access.accounts.registrations, environment: parts.sessionServices.environment)
+        pending.add(to: console)
+        // `AdminAuditing` runs after authorization, so that rejected requests are not audited.
+        let auditing = AdminAuditing(logger: logger)
+        pending.addChanges(to: console.group().add(middleware: authorization).add(middleware: auditing))
+        addAPI(to: guarded.group("/admin/v1").add(middleware: authorization).add(middleware: auditing))
         return router
     }
 

@@ -4,7 +4,8 @@ package import SluicePorts
 /// Pending users and the tokens that confirm them (`sluice.pending_user`, `sluice.confirmation`).
 package struct PendingUserStore: PendingUserDirectory {
     private let pool: PostgresPool
-    private static let columns = "id, email, password_hash, (extract(epoch FROM expires_at) * 1000)::bigint"
+    private static let columns = "id, email, password_hash, \(times)"
+    private static let times = "(extract(epoch FROM expires_at) * 1000)::bigint, (extract(epoch FROM created_at) * 1000)::bigint"
 
     package init(pool: PostgresPool) { self.pool = pool }
 
@@ -26,14 +27,22 @@ package struct PendingUserStore: PendingUserDirectory {
     }
 
     package func add(_ token: LinkToken, email: String, expires: Int64) async throws -> PendingUser? {
-        try await pool.transact { session in
-            let found = try session.query(
-                "UPDATE sluice.pending_user SET expires_at = to_timestamp($2::bigint / 1000.0) WHERE email = $1 RETURNING \(Self.columns)",
-                [.text(email), .int(expires)])
-            guard let user = Self.user(found, 0) else { return nil }
-            try Self.insert(token, of: user, session)
-            return user
-        }
+        try await pool.transact { try Self.add(token, "email", email, expires, $0) }
+    }
+
+    package func add(_ token: LinkToken, pendingID id: String, expires: Int64) async throws -> PendingUser? {
+        try await pool.change(.pendingUser(id), inTransaction: true) { try Self.add(token, "id", id, expires, $0) }
+    }
+
+    private static func add(
+        _ token: LinkToken, _ column: String, _ value: String, _ expires: Int64, _ session: PostgresSession
+    ) throws -> PendingUser? {
+        let found = try session.query(
+            "UPDATE sluice.pending_user SET expires_at = to_timestamp($2::bigint / 1000.0) WHERE \(column) = $1 RETURNING \(columns)",
+            [.text(value), .int(expires)])
+        guard let user = user(found, 0) else { return nil }
+        try insert(token, of: user, session)
+        return user
     }
 
     private static func insert(_ token: LinkToken, of user: PendingUser, _ session: PostgresSession) throws {
@@ -63,7 +72,8 @@ package struct PendingUserStore: PendingUserDirectory {
         try await pool.perform { session in
             let found = try session.query(
                 """
-                SELECT u.id, u.email, c.password_hash, (extract(epoch FROM u.expires_at) * 1000)::bigint
+                SELECT u.id, u.email, c.password_hash, (extract(epoch FROM u.expires_at) * 1000)::bigint,
+                    (extract(epoch FROM u.created_at) * 1000)::bigint
                 FROM sluice.confirmation c JOIN sluice.pending_user u ON u.id = c.user_id
                 WHERE c.id = $1 AND c.hash = $2 AND c.expires_at > to_timestamp($3::bigint / 1000.0)
                 """, [.text(id), .bytes(hash), .int(now)])
@@ -126,7 +136,9 @@ package struct PendingUserStore: PendingUserDirectory {
 
     private static func user(_ result: PostgresResult, _ row: Int) -> PendingUser? {
         guard row < result.count, let id = result[row, 0], let email = result[row, 1] else { return nil }
-        return PendingUser(id: id, email: email, passwordHash: result[row, 2], expires: result.int(row, 3) ?? 0)
+        var user = PendingUser(id: id, email: email, passwordHash: result[row, 2], expires: result.int(row, 3) ?? 0)
+        user.registered = result.int(row, 4) ?? 0
+        return user
     }
 }
 

@@ -66,6 +66,11 @@ final class MemoryPendingUsers: PendingUserDirectory {
         }
     }
 
+    func add(_ token: LinkToken, pendingID id: String, expires: Int64) async throws -> PendingUser? {
+        guard let user = try await find(pendingID: id) else { return nil }
+        return try await add(token, email: user.email, expires: expires)
+    }
+
     func find(pendingEmail email: String) async throws -> PendingUser? {
         try await settle()
         return state.withLock { $0.users.values.first { $0.email == email } }

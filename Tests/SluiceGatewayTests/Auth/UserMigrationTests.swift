@@ -184,7 +184,9 @@ import Testing
             let store = PendingUserStore(pool: pool)
             let found = try await store.listPending(after: "", limit: 10)
             let week = now + Limits.pendingUserSeconds * 1_000
-            #expect(found == [PendingUser(id: Self.id(1), email: "ada@example.com", passwordHash: nil, expires: week)])
+            var user = PendingUser(id: Self.id(1), email: "ada@example.com", passwordHash: nil, expires: week)
+            user.registered = found.first?.registered ?? 0
+            #expect(found == [user] && user.registered > 0)
             // Another mail leads to an account of the id, without a password. A registration brings its own.
             let mail = LinkToken(id: "a", hash: [1], expires: week)
             #expect(try await store.add(mail, email: "ada@example.com", expires: week)?.passwordHash == nil)
