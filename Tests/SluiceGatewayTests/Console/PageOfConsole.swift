@@ -82,6 +82,34 @@ struct PageOfConsole {
         return said
     }
 
+    /// All text in the first element of a name; empty without one.
+    func text(of name: String) -> String {
+        let start = tokens.firstIndex { if case .open(name, _) = $0 { true } else { false } }
+        let inside = start.map { tokens[$0...].prefix { if case .close(name) = $0 { false } else { true } } } ?? []
+        return inside.reduce(into: "") { if case .text(let text) = $1 { $0 += text } }
+    }
+
+    /// The visible inputs, each with the text of the label around it.
+    var inputs: [(name: String, label: String)] {
+        var inputs: [(name: String, label: String)] = []
+        var label = ""
+        for token in tokens {
+            switch token {
+            case .open("label", _), .close("label"): label = ""
+            case .text(let text): label += text
+            case .open("input", let attributes) where attributes["type"] != "hidden":
+                inputs.append((attributes["name"] ?? "", label.trimmingCharacters(in: .whitespaces)))
+            default: break
+            }
+        }
+        return inputs
+    }
+
+    /// The names of all attributes.
+    var attributes: Set<String> {
+        tokens.reduce(into: []) { if case .open(_, let attributes) = $1 { $0.formUnion(attributes.keys) } }
+    }
+
     /// The attributes of every element of a name.
     func elements(_ name: String) -> [[String: String]] {
         tokens.compactMap { token in
@@ -95,7 +123,7 @@ struct PageOfConsole {
     private static let void: Set<String> = ["meta", "input"]
     private static let known: Set<String> = [
         "html", "head", "title", "style", "body", "header", "nav", "h1", "h2", "p", "strong", "code", "a", "div", "section", "table",
-        "caption",
+        "caption", "main",
         "thead", "tbody", "tr", "th", "td", "span", "data", "time", "form", "label", "button", "pre",
     ]
 

@@ -9,10 +9,6 @@ import SluiceValues
 import TestSupport
 import Testing
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// A gateway that sends mails through a real SMTP server, and an app that uses it by the SDK.
 @Suite(.timeLimit(.minutes(3))) struct `A gateway with a mail server` {
     private static func files(_ server: TestMailServer, config: String, _ more: [String: String]) -> [String: String] {
@@ -55,55 +51,72 @@ import Testing
         )
     }
 
-    /// Sends a request as a browser does.
-    private static func browse(_ url: URL, form: String? = nil) async throws -> (status: Int, text: String) {
-        var request = URLRequest(url: url)
-        if let form {
-            request.httpMethod = "POST"
-            request.httpBody = Data(form.utf8)
-            request.setValue("application/x-www-form-urlencoded", forHTTPHeaderField: "Content-Type")
-            request.setValue("null", forHTTPHeaderField: "Origin")
+    @Test(arguments: PageVisit.available) func `registers, confirms, logs in, forgets and sets a new password`(
+        visit: PageVisit
+    ) async throws {
+        try await Self.with(config: #""autoConfirm": false, "confirmEmailSubject": "Welcome!""#) { gateway, server, app in
+            try await visit.with { visitor in try await Self.goThrough(gateway, server, app, visitor) }
         }
-        let (data, response) = try await URLSession.shared.data(for: request)
-        return ((response as? HTTPURLResponse)?.statusCode ?? 0, String(decoding: data, as: UTF8.self))
     }
 
-    @Test func `registers, confirms, logs in, forgets and sets a new password`() async throws {
-        try await Self.with(config: #""autoConfirm": false, "confirmEmailSubject": "Welcome!""#) { gateway, server, app in
-            let ann = "ann@example.com"
-            try await app.emailPasswordAuth.registerUser(email: ann, password: "secret-1")
-            let early = await #expect(throws: AppError.self) {
-                try await app.login(credentials: .emailPassword(email: ann, password: "secret-1"))
-            }
-            #expect(early?.code == .authError && early?.message.contains("confirmation required") == true)
-            let mail = try #require(try await server.mails(1).first)
-            #expect(mail.to == [ann] && mail.tls && mail.authenticated && mail.headers["Subject"] == "Welcome!")
-            let link = try Self.link(mail)
-            #expect(link.url.absoluteString.hasPrefix("\(gateway.url)/api/client/v2.0/app/shop/pages/confirm?token="))
-            let form = try await Self.browse(link.url)
-            #expect(form.status == 200 && form.text.contains("Confirm the address"))
-            let page = try #require(URL(string: "confirm", relativeTo: link.url))
-            let confirmed = try await Self.browse(page, form: "token=\(link.token)&tokenId=\(link.id)")
-            #expect(confirmed.status == 200 && confirmed.text.contains("Your e-mail address is confirmed"))
-            let user = try await app.login(credentials: .emailPassword(email: ann, password: "secret-1"))
-            let login = try await gateway.login(ann, password: "secret-1").json
+    private static let ann = "ann@example.com"
 
-            try await app.emailPasswordAuth.sendResetPasswordEmail(ann)
-            let reset = try Self.link(try #require(try await server.mails(2).last))
-            #expect(try await Self.browse(reset.url).text.contains("New password"))
-            let resetPage = try #require(URL(string: "reset", relativeTo: reset.url))
-            let set = try await Self.browse(
-                resetPage, form: "token=\(reset.token)&tokenId=\(reset.id)&password=secret-2&again=secret-2")
-            #expect(set.status == 200 && set.text.contains("Your password is set"))
-            let old = await #expect(throws: AppError.self) {
-                try await app.login(credentials: .emailPassword(email: ann, password: "secret-1"))
-            }
-            #expect(old?.code == .invalidPassword)
-            let ended = try await gateway.request("POST", "/api/client/v2.0/auth/session", token: login["refresh_token"]?.string)
-            #expect(ended.status == 401 && ended.json["error_code"] == "InvalidSession")
-            #expect(try await app.login(credentials: .emailPassword(email: ann, password: "secret-2")).id == user.id)
-            try await gateway.untilMetric(#"sluice_mails_total{result="sent"}"#, is: 2)
+    private static func goThrough(
+        _ gateway: RunningGateway, _ server: TestMailServer, _ app: App, _ visitor: any PageVisitor
+    ) async throws {
+        try await app.emailPasswordAuth.registerUser(email: ann, password: "secret-1")
+        let early = await #expect(throws: AppError.self) {
+            try await app.login(credentials: .emailPassword(email: ann, password: "secret-1"))
         }
+        #expect(early?.code == .authError && early?.message.contains("confirmation required") == true)
+        try await confirm(try #require(try await server.mails(1).first), gateway, visitor)
+        let user = try await app.login(credentials: .emailPassword(email: ann, password: "secret-1"))
+        let login = try await gateway.login(ann, password: "secret-1").json
+
+        try await app.emailPasswordAuth.sendResetPasswordEmail(ann)
+        try await reset(try #require(try await server.mails(2).last), visitor)
+        let old = await #expect(throws: AppError.self) {
+            try await app.login(credentials: .emailPassword(email: ann, password: "secret-1"))
+        }
+        #expect(old?.code == .invalidPassword)
+        let ended = try await gateway.request("POST", "/api/client/v2.0/auth/session", token: login["refresh_token"]?.string)
+        #expect(ended.status == 401 && ended.json["error_code"] == "InvalidSession")
+        #expect(try await app.login(credentials: .emailPassword(email: ann, password: "secret-2")).id == user.id)
+        try await gateway.untilMetric(#"sluice_mails_total{result="sent"}"#, is: 2)
+    }
+
+    private static func confirm(
+        _ mail: TestMailServer.Received, _ gateway: RunningGateway, _ visitor: any PageVisitor
+    ) async throws {
+        #expect(mail.to == [ann] && mail.tls && mail.authenticated && mail.headers["Subject"] == "Welcome!")
+        let link = try link(mail)
+        #expect(link.url.absoluteString.hasPrefix("\(gateway.url)/api/client/v2.0/app/shop/pages/confirm?token="))
+        let form = try await visitor.open(link.url)
+        #expect(form.status == 200 && form.page.text(of: "h1") == "Confirm your e-mail address for shop")
+        form.checkAccessibility()
+        #expect(try await gateway.count("SELECT count(*) FROM sluice.pending_user") == 1, "to open the page confirms nothing")
+        let confirmed = try await visitor.submit("Confirm the address", [:])
+        #expect(confirmed.status == 200 && confirmed.page.text(of: "h1") == "Your e-mail address is confirmed")
+        confirmed.checkAccessibility()
+        let used = try await visitor.open(link.url)
+        let again = try await visitor.submit("Confirm the address", [:])
+        #expect(used.status == 200 && again.status == 400 && again.page.text(of: "h1") == "This link is not valid")
+        again.checkAccessibility()
+    }
+
+    private static func reset(_ mail: TestMailServer.Received, _ visitor: any PageVisitor) async throws {
+        let form = try await visitor.open(try link(mail).url)
+        #expect(form.status == 200 && form.page.inputs.map(\.label) == ["New password", "The same password again"])
+        form.checkAccessibility()
+        func submit(_ first: String, _ second: String) async throws -> VisitedPage {
+            try await visitor.submit("Set the password", ["New password": first, "The same password again": second])
+        }
+        let differing = try await submit("secret-2", "secret-3")
+        #expect(differing.status == 400 && differing.page.text(of: "p").contains("The two passwords differ."))
+        differing.checkAccessibility()
+        let done = try await submit("secret-2", "secret-2")
+        #expect(done.status == 200 && done.page.text(of: "h1") == "Your password is set")
+        done.checkAccessibility()
     }
 
     @Test func `sends HTML beside the text if the app has a template`() async throws {
