@@ -1,6 +1,8 @@
 /// An event in the life of a user's account.
 package struct UserEvent: Hashable, Sendable {
     package enum Kind: String, Hashable, Sendable, CaseIterable {
+        /// The user has registered, and the address is to be confirmed. There is no account yet.
+        case registered
         /// The account exists. A registration that needs a confirmation makes it with the confirmation.
         case created
         case loggedIn = "logged in"

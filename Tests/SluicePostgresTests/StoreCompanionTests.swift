@@ -74,6 +74,7 @@ import Testing
         DROP FUNCTION sluice.users_have_event, sluice.logins_have_event, sluice.add_user_event;
         DROP TABLE sluice.user_event, sluice.trigger_failure, sluice.trigger_cursor;
         DROP TABLE sluice.confirmation, sluice.pending_user;
+        DROP FUNCTION sluice.registrations_have_event;
         DROP TRIGGER created ON sluice.user_account;
         DROP FUNCTION sluice.users_created;
         ALTER TABLE sluice.signing_key DROP CONSTRAINT signing_key_pkey, DROP COLUMN id, DROP COLUMN sealed, ADD PRIMARY KEY (name);

@@ -46,6 +46,27 @@ import Testing
         }
     }
 
+    @Test func `begin with a registration whose address is to be confirmed, once`() async throws {
+        try await StoreFixture.with { fixture in
+            let (users, events) = (PostgresUsers(pool: fixture.pool), UserEventStore(pool: fixture.pool))
+            let pending = PendingUserStore(pool: fixture.pool)
+            for (number, id) in Self.ids[..<2].enumerated() {
+                _ = try await pending.add(
+                    PendingUser(id: id, email: "ada@example.com", passwordHash: "hash", expires: Self.expires),
+                    LinkToken(id: "t\(number)", hash: [1], expires: Self.expires))
+            }
+            let registered = try #require(try await events.takeUnpublished(10, leaseSeconds: 60).first)
+            #expect(registered.kind == .registered && registered.account.id == Self.ids[0] && registered.provider == "local-userpass")
+            #expect(registered.account.email == "ada@example.com" && registered.account.data == ["email": "ada@example.com"])
+            try await Self.finish(registered.id, in: events)
+            var account = Self.account(Self.ids[0], provider: "local-userpass")
+            account.email = "ada@example.com"
+            #expect(try await pending.confirm(account, token: "t0"))
+            #expect(try await events.take(10, leaseSeconds: 60).map(\.kind) == [.created])
+            #expect(try await users.find(id: Self.ids[0]) != nil)
+        }
+    }
+
     @Test func `of logins have the provider of the login`() async throws {
         try await StoreFixture.with { fixture in
             let (users, events) = (PostgresUsers(pool: fixture.pool), UserEventStore(pool: fixture.pool))

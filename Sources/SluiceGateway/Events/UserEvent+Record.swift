@@ -39,6 +39,7 @@ extension UserEvent {
 extension UserEvent.Kind {
     fileprivate var message: PBUserEvent.Kind {
         switch self {
+        case .registered: .registered
         case .created: .created
         case .loggedIn: .loggedIn
         case .disabled: .disabled

@@ -69,8 +69,11 @@ package enum CompanionSchema {
         \(TriggerTables.definition)
         \(realmFileUser)
         """,
-        // 4 to 5: accounts that are out of use are deleted.
-        IdleUserTables.definition,
+        // 4 to 5: accounts that are out of use are deleted. Registrations are events.
+        """
+        \(IdleUserTables.definition)
+        \(UserEventTables.registrations)
+        """,
     ]
 
     /// The advisory lock of the creation: the letters "sluice" as a number. `lock + 1` serializes user changes.
@@ -79,7 +82,7 @@ package enum CompanionSchema {
     private static let tables = [
         core, users, identity, PendingUserTables.definition, passwordReset, ingest, appSchema, userChange, timePartitions, ingestRequest,
         login, userChangeFunctions, deadLetterTurn, publishedTable, ingestAnswer, adminAudit, realmFile, UserEventTables.definition,
-        TriggerTables.definition, IdleUserTables.definition,
+        TriggerTables.definition, IdleUserTables.definition, UserEventTables.registrations,
     ].joined()
 
     /// Clients, clocks, property numbers and write rejections.

@@ -44,4 +44,19 @@ enum UserEventTables {
         CREATE TRIGGER event AFTER INSERT ON sluice.login FOR EACH ROW EXECUTE FUNCTION sluice.logins_have_event();
 
         """
+
+    /// A part of `CompanionSchema`, behind pending users: the events of registrations whose address is to be confirmed.
+    static let registrations = """
+        CREATE FUNCTION sluice.registrations_have_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF current_setting('sluice.user_events', true) IS DISTINCT FROM 'off' THEN
+                INSERT INTO sluice.user_event (user_id, kind, provider, account) VALUES (NEW.id, 'registered', 'local-userpass',
+                    jsonb_build_object('email', NEW.email, 'identities', '[]'::jsonb, 'data', jsonb_build_object('email', NEW.email),
+                        'custom_data', '{}'::jsonb, 'disabled', false));
+            END IF;
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER event AFTER INSERT ON sluice.pending_user
+            FOR EACH ROW EXECUTE FUNCTION sluice.registrations_have_event();
+
+        """
 }

@@ -75,6 +75,9 @@ package nonisolated struct PBUserEvent: Sendable {
 
     /// `user` is the account's last state.
     case deleted // = 5
+
+    /// The user has registered, and the address is to be confirmed. `user` has the id and the address of the later account.
+    case registered // = 6
     case UNRECOGNIZED(Int)
 
     package init() {
@@ -89,6 +92,7 @@ package nonisolated struct PBUserEvent: Sendable {
       case 3: self = .disabled
       case 4: self = .enabled
       case 5: self = .deleted
+      case 6: self = .registered
       default: self = .UNRECOGNIZED(rawValue)
       }
     }
@@ -101,6 +105,7 @@ package nonisolated struct PBUserEvent: Sendable {
       case .disabled: return 3
       case .enabled: return 4
       case .deleted: return 5
+      case .registered: return 6
       case .UNRECOGNIZED(let i): return i
       }
     }
@@ -113,6 +118,7 @@ package nonisolated struct PBUserEvent: Sendable {
       .disabled,
       .enabled,
       .deleted,
+      .registered,
     ]
 
   }
@@ -238,7 +244,7 @@ nonisolated extension PBUserEvent: SwiftProtobuf.Message, SwiftProtobuf._Message
 }
 
 nonisolated extension PBUserEvent.Kind: SwiftProtobuf._ProtoNameProviding {
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0KIND_UNSPECIFIED\0\u{1}CREATED\0\u{1}LOGGED_IN\0\u{1}DISABLED\0\u{1}ENABLED\0\u{1}DELETED\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0KIND_UNSPECIFIED\0\u{1}CREATED\0\u{1}LOGGED_IN\0\u{1}DISABLED\0\u{1}ENABLED\0\u{1}DELETED\0\u{1}REGISTERED\0")
 }
 
 nonisolated extension PBUser: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
