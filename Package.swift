@@ -62,7 +62,7 @@ func plugin(_ name: String, dependencies: [Target.Dependency], folder: String = 
 }
 
 /// The plugins of the tests. SwiftPM links a library only if it is a product. dev/run-tests sets the variable, so no app sees them.
-let testPlugins = Context.environment["SLUICE_TEST_PLUGINS"] == nil ? [] : ["FaultyC", "OtherVersionC"]
+let testPlugins = Context.environment["SLUICE_TEST_PLUGINS"] == nil ? [] : ["FaultyC", "OtherVersionC", "MinorZeroC", "FrontDesk"]
 
 func tests(_ name: String, dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: "\(name)Tests", dependencies: dependencies, swiftSettings: common)
@@ -347,9 +347,12 @@ let package = Package(
         plugin("AuditTrail", dependencies: ["SluicePluginKit"]),
         plugin("FreezeC", dependencies: ["CSluicePlugin"]),
         plugin("DenyAllC", dependencies: ["CSluicePlugin"]),
-        // What the tests of the plugin host need: one that misbehaves on demand, and one of another major version of the ABI.
+        // What the tests of the plugin host need: one that misbehaves on demand, one of another major version of the ABI, one of its first
+        // minor version, and one with functions of an app.
         plugin("FaultyC", dependencies: ["CSluicePlugin"], folder: "Tests/Plugins"),
         plugin("OtherVersionC", dependencies: ["CSluicePlugin"], folder: "Tests/Plugins"),
+        plugin("MinorZeroC", dependencies: ["CSluicePlugin"], folder: "Tests/Plugins"),
+        plugin("FrontDesk", dependencies: ["SluicePluginKit"], folder: "Tests/Plugins"),
 
         // The demo: an app's models, the scene with its servers, and the program
         .target(

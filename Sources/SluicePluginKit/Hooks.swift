@@ -135,6 +135,20 @@ private struct IngestAnswer {
     var value: PluginValue { ["objects": .array(verdicts.map(\.value))] }
 }
 
+func callFunctionHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
+    unsafe run(state, input, answer) { instance, input in
+        try hook(instance, (any FunctionHandler).self).callFunction(try PluginFunctionCall(input))
+    }
+}
+
+func authenticateHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
+    unsafe run(state, input, answer) { instance, input in
+        guard let payload = input["payload"] else { throw PluginError(unusable: "payload") }
+        return try hook(instance, (any LoginHandler).self)
+            .authenticate(payload: payload, requestID: try input.text("request_id")).value
+    }
+}
+
 func userChangedHook(state: UnsafeMutableRawPointer?, input: sluice_text, answer: UnsafePointer<sluice_sink>) -> sluice_status {
     unsafe run(state, input, answer) { instance, input in
         try hook(instance, (any UserChangeRules).self).userChanged(try PluginUser(input["user"]))

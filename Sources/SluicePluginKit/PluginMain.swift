@@ -68,7 +68,9 @@ public enum PluginMain {
         if instance is any WriteRules { unsafe table.check_write = checkWriteHook }
         if instance is any IngestRules { unsafe table.ingest = ingestHook }
         if instance is any UserChangeRules { unsafe table.user_changed = userChangedHook }
-        // The host's table may have another size, so only the part that both know is written.
+        if instance is any FunctionHandler { unsafe table.call_function = callFunctionHook }
+        if instance is any LoginHandler { unsafe table.authenticate = authenticateHook }
+        // The table of an older host has no place for later hooks, so only the part that both know is written.
         let room = unsafe min(Int(plugin.pointee.size), MemoryLayout<sluice_plugin>.size)
         unsafe withUnsafeBytes(of: table) { bytes in
             unsafe UnsafeMutableRawPointer(plugin).copyMemory(from: bytes.baseAddress!, byteCount: room)

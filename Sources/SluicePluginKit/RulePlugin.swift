@@ -1,8 +1,8 @@
 /// A plugin written in Swift.
 ///
 /// The gateway creates one instance when it loads the library, and calls it on one thread at a time. A type implements a hook by conforming
-/// to its protocol: `SessionRules`, `SubscriptionRules`, `WriteRules`, `IngestRules`, `UserChangeRules`. For other hooks the gateway calls
-/// the next plugin of the chain.
+/// to its protocol: `SessionRules`, `SubscriptionRules`, `WriteRules`, `IngestRules`, `UserChangeRules`, `FunctionHandler`, `LoginHandler`.
+/// For other hooks the gateway calls the next plugin of the chain.
 ///
 /// A hook that throws `PluginDenial` denies with that reason. Any other error is a failure to decide, which also counts as a denial.
 public protocol RulePlugin: AnyObject {

@@ -95,6 +95,20 @@ public final class TestedPlugin {
     /// Calls the hook of `UserChangeRules`.
     public func userChanged(_ user: PluginUser) throws { _ = try unsafe call(table.user_changed, ["user": user.value]) }
 
+    /// Calls the hook of `FunctionHandler`.
+    /// - Returns: The result of the function.
+    public func callFunction(_ call: PluginFunctionCall) throws -> PluginValue {
+        try unsafe self.call(table.call_function, call.value) ?? .null
+    }
+
+    /// Calls the hook of `LoginHandler`.
+    public func authenticate(payload: PluginValue, requestID: String = "") throws -> PluginIdentity {
+        guard let answer = try unsafe call(table.authenticate, ["payload": payload, "request_id": .string(requestID)]) else {
+            throw PluginError(unusable: "id")
+        }
+        return try PluginIdentity(answer)
+    }
+
     private typealias Function = @convention(c) (UnsafeMutableRawPointer?, sluice_text, UnsafePointer<sluice_sink>) -> sluice_status
 
     private static let lacking = "the plugin lacks this hook"

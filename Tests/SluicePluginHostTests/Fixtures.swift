@@ -66,12 +66,13 @@ private struct BookHandler: LogHandler {
 
 /// Starts a chain, runs the test, stops the chain.
 func withChain<R>(
-    _ plugins: [PluginSpec], log: LogBook = LogBook(), observer: PluginObserver = PluginObserver(),
+    _ plugins: [PluginSpec], functions: Set<String> = [], log: LogBook = LogBook(), observer: PluginObserver = PluginObserver(),
     services: HostServices = .none, keep: @escaping @Sendable ([PluginRecord]) async throws(SluiceError) -> Void = PluginRecord.nowhere,
     _ body: (PluginChain) async throws -> R
 ) async throws -> R {
     let chain = PluginChain(
-        plugins: plugins, hostExecutable: Built.host, logger: log.logger, observer: observer, services: services, keep: keep)
+        plugins: plugins, functionPlugins: functions, hostExecutable: Built.host, logger: log.logger, observer: observer,
+        services: services, keep: keep)
     try await chain.start()
     do {
         let result = try await body(chain)

@@ -16,8 +16,8 @@ private struct Rig {
     var busy: UInt64? = nil
     var isAsleep = true
 
-    init(isReplaceable: Bool = true) {
-        calls = HostedCalls(plugin: "p", startBudget: 1_000, isReplaceable: isReplaceable)
+    init(isReplaceable: Bool = true, callsInFlight: Int = PluginLimits.callsInFlight) {
+        calls = HostedCalls(plugin: "p", startBudget: 1_000, isReplaceable: isReplaceable, callsInFlight: callsInFlight)
         run()
         load()
     }
@@ -50,11 +50,17 @@ private struct Rig {
         perform(calls.received(id: 0, HookAnswer(status: .ok, bytes: Array(info.utf8)), now: now))
     }
 
-    mutating func submit(_ id: UInt64, hook: Hook = .openSession, input: String? = nil, budget: UInt64 = 100, patience: UInt64? = nil) {
+    mutating func submit(
+        _ id: UInt64, hook: Hook = .openSession, input: String? = nil, budget: UInt64 = 100, patience: UInt64? = nil,
+        hasPriority: Bool = false,
+        identity: String? = nil
+    ) {
         let input = Array((input ?? "input \(id)").utf8)
         let budget = CallBudget(processor: 5_000_000, work: budget, patience: patience ?? budget)
         let expires = now + budget.patience
-        perform(calls.submit(HostedCalls.Call(id: id, hook: hook, input: input, expires: expires, budget: budget), now: now))
+        var call = HostedCalls.Call(id: id, hook: hook, input: input, expires: expires, budget: budget)
+        (call.hasPriority, call.identity) = (hasPriority, identity.map { Array($0.utf8) })
+        perform(calls.submit(call, now: now))
     }
 
     mutating func answer(_ id: UInt64, _ status: HookAnswer.Status = .ok) {
@@ -101,6 +107,29 @@ private struct Rig {
         #expect(rig.sentIDs == [0])
         rig.load()
         #expect(rig.sentIDs == [0, 1])
+    }
+
+    @Test func `with priority precede those that wait without it, in their own order`() {
+        var rig = Rig(callsInFlight: 1)
+        rig.submit(1)
+        rig.submit(2)
+        rig.submit(3, hasPriority: true)
+        rig.submit(4, hasPriority: true)
+        #expect(rig.sentIDs == [0, 1])
+        for id in [1, 3, 4, 2] as [UInt64] { rig.answer(id) }
+        #expect(rig.sentIDs == [0, 1, 3, 4, 2] && (1...4).allSatisfy { rig.isAnswered($0) })
+    }
+
+    @Test func `of one identity are quarantined together`() {
+        var rig = Rig()
+        for id in [1, 2] as [UInt64] {
+            rig.submit(id, identity: "same")
+            rig.crash()
+            rig.comeBack()
+        }
+        rig.submit(3, identity: "same")
+        rig.submit(4, identity: "another")
+        #expect(rig.code(3) == .pluginCrashed && rig.sentIDs == [0, 4])
     }
 
     /// Every line of its log and every metric has them.

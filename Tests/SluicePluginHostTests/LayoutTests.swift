@@ -67,7 +67,8 @@ import Testing
                         "size": \.size, "abi_major": \.abi_major, "abi_minor": \.abi_minor, "reserved": \.reserved, "state": \.state,
                         "name": \.name, "version": \.version, "config_schema": \.config_schema, "configure": \.configure,
                         "open_session": \.open_session, "check_subscription": \.check_subscription, "check_write": \.check_write,
-                        "ingest": \.ingest, "user_changed": \.user_changed,
+                        "ingest": \.ingest, "user_changed": \.user_changed, "call_function": \.call_function,
+                        "authenticate": \.authenticate,
                     ]))
     }
 
@@ -80,8 +81,12 @@ import Testing
         #expect(table.declared.check_write == nil && table.declared.ingest == nil && table.declared.user_changed == nil)
         table.size = 0
         #expect(table.declared.abi_major == 0x5555_5555 && table.declared.state == nil && table.declared.configure == nil)
+        // The size of version 1.0.
+        table.size = UInt32(try #require(MemoryLayout<sluice_plugin>.offset(of: \.call_function)))
+        #expect(table.size == 120 && table.declared.user_changed != nil)
+        #expect(table.declared.call_function == nil && table.declared.authenticate == nil)
         table.size = .max
-        #expect(table.declared.user_changed != nil)
+        #expect(table.declared.authenticate != nil)
     }
 
     @Test func `the small types and their constants`() {

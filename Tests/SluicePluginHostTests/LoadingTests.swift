@@ -53,14 +53,14 @@ import Testing
         let error = await startError(PluginSpec(path: Built.plugin("OtherVersionC", mode), mode: mode))
         #expect(error?.code == .pluginABIMismatch)
         #expect(error?.message.contains("libOtherVersionC.so is built for version 2.4") == true)
-        #expect(error?.message.contains("this is 1.0: the gateway is to be upgraded") == true)
+        #expect(error?.message.contains("this is 1.1: the gateway is to be upgraded") == true)
     }
 
     @Test func `names the plugin as the side to upgrade when its version is the lower one`() {
         let error = PluginLoader.mismatch("libOld.so", major: 0, minor: 9)
         #expect(error?.code == .pluginABIMismatch)
         #expect(error?.message.contains("libOld.so is built for version 0.9") == true)
-        #expect(error?.message.contains("this is 1.0: the plugin is to be built with this release's sluice_plugin.h") == true)
+        #expect(error?.message.contains("this is 1.1: the plugin is to be built with this release's sluice_plugin.h") == true)
         #expect(PluginLoader.mismatch("libNew.so", major: 1, minor: 7) == nil, "A later minor version only appends.")
     }
 

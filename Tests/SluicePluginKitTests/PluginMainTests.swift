@@ -110,12 +110,12 @@ final class Hosted {
     let log = Collected()
     private let host = UnsafeMutablePointer<sluice_host>.allocate(capacity: 1)
 
-    convenience init(_ type: (some RulePlugin).Type, major: UInt32 = 1) {
-        self.init(major: major) { PluginMain.register(type, $0, $1, $2) }
+    convenience init(_ type: (some RulePlugin).Type, major: UInt32 = 1, size: Int = MemoryLayout<sluice_plugin>.size) {
+        self.init(major: major, size: size) { PluginMain.register(type, $0, $1, $2) }
     }
 
     init(
-        major: UInt32 = 1,
+        major: UInt32 = 1, size: Int = MemoryLayout<sluice_plugin>.size,
         entry: (UnsafePointer<sluice_host>, UnsafeMutablePointer<sluice_plugin>, UnsafePointer<sluice_sink>) -> sluice_status
     ) {
         host.initialize(
@@ -130,7 +130,10 @@ final class Hosted {
                     answer.pointee.write(answer.pointee.context, Hosted.text("no such property"))
                     return SLUICE_DENY
                 }))
-        table.size = UInt32(MemoryLayout<sluice_plugin>.size)
+        withUnsafeMutableBytes(of: &table) { bytes in
+            for index in size..<bytes.count { bytes[index] = 0x55 }
+        }
+        table.size = UInt32(size)
         table.abi_major = major
         let answer = Collected()
         var sink = sluice_sink(context: Unmanaged.passUnretained(answer).toOpaque(), write: collect)

@@ -2,7 +2,7 @@
  * sluice_plugin.h: the interface between the Sluice gateway and a rule plugin.
  *
  * A plugin is a shared library that exports one function, sluice_plugin_entry. It is called once, gives back a table of
- * functions, and is never unloaded. The functions are called on one thread at a time per plugin. All text is UTF-8 with a
+ * functions, and is never unloaded. The functions are called on one thread at a time per process. All text is UTF-8 with a
  * length and need not end in a zero. All memory that a caller passes is valid during the call only; what a plugin
  * answers it hands over through a sluice_sink, which copies.
  *
@@ -30,7 +30,17 @@ extern "C" {
  * number only appends members to the tables, which carry their size.
  */
 #define SLUICE_PLUGIN_ABI_MAJOR 1u
-#define SLUICE_PLUGIN_ABI_MINOR 0u
+#define SLUICE_PLUGIN_ABI_MINOR 1u
+
+/*
+ * 1 if a table of `bytes` bytes has the member. The host's table has `plugin->size` bytes when the entry is called. An older host lacks
+ * the members of later minor versions: a plugin that sets one of them there writes beyond the table. Such a plugin leaves them out and works
+ * without them:
+ *     uint32_t room = plugin->size;
+ *     if (SLUICE_HAS(sluice_plugin, call_function, room)) plugin->call_function = call_function;
+ *     plugin->size = sizeof *plugin;
+ */
+#define SLUICE_HAS(table, member, bytes) ((bytes) >= offsetof(table, member) + sizeof(((table *)0)->member))
 
 /* Results of a hook. Anything else counts as SLUICE_FAILED. */
 typedef enum sluice_status {
@@ -171,6 +181,28 @@ typedef struct sluice_plugin {
      * in:  {"user": as above}
      */
     sluice_status (*_Nullable user_changed)(void *_Nullable state, sluice_text input, const sluice_sink *_Nonnull answer);
+
+    /*
+     * The members from here on belong to minor version 1 (see SLUICE_HAS).
+     *
+     * call_function: runs a function of the app whose target in sluice.json is "plugin:NAME", with the plugin's name.
+     * in:  {"function": text, "arguments": [extended JSON], "user": object as above, or null if the gateway itself calls,
+     *       "run_as": text, the id of a user or "system", "request_id": text, the same whenever a call is repeated}
+     *      The members have this order.
+     * out: any JSON, the result; nothing is null. SLUICE_DENY: the function's own error. The caller receives its text, up to 2,000
+     *      characters. SLUICE_FAILED: the function is unavailable. Its text is for operators alone.
+     * The gateway has checked who may call the function. It calls this hook in a process that has no session: of the other hooks only
+     * `configure` and `authenticate` are called there.
+     */
+    sluice_status (*_Nullable call_function)(void *_Nullable state, sluice_text input, const sluice_sink *_Nonnull answer);
+
+    /*
+     * authenticate: decides on a login of the provider custom-function, whose function has the target "plugin:NAME".
+     * in:  {"payload": extended JSON of the login, "request_id": text}
+     * out: {"id": text, 1 to 255 bytes, "name": text, optional}. SLUICE_DENY rejects the login with its text. SLUICE_FAILED: as with
+     *      call_function. The process is that of call_function.
+     */
+    sluice_status (*_Nullable authenticate)(void *_Nullable state, sluice_text input, const sluice_sink *_Nonnull answer);
 } sluice_plugin;
 
 /*

@@ -6,6 +6,8 @@ import Synchronization
 
 /// The rule plugins of an app, in order. The gateway asks them before it permits reads or writes.
 ///
+/// A plugin that runs functions of the app has a second host for them. A function may take seconds, and no session waits for it there.
+///
 /// Each plugin with a hook is asked in turn. A plugin can only narrow the permissions of earlier ones, and a denial or failure is the
 /// chain's. Every call has a deadline and ends in an answer or a named error.
 ///
@@ -15,6 +17,8 @@ package final class PluginChain: Sendable {
     private struct Link: Sendable {
         let host: PluginHostProcess
         let info: PluginInfo
+        /// The host of its functions; nil if no function of the app has it as a target.
+        var functions: PluginHostProcess?
     }
 
     private struct State {
@@ -24,6 +28,9 @@ package final class PluginChain: Sendable {
     }
 
     private let hosts: [PluginHostProcess]
+    /// The names of the plugins that functions of the app have as targets.
+    private let functionPlugins: Set<String>
+    private let hostExecutable: String
     private let logger: Logger
     private let state = Mutex(State())
 
@@ -32,12 +39,17 @@ package final class PluginChain: Sendable {
     /// Returns once the records are stored.
     private let keep: @Sendable ([PluginRecord]) async throws(SluiceError) -> Void
 
-    /// - Parameter hostExecutable: The path of the program `sluice-plugin-host`; unused for plugins in process.
+    /// - Parameters:
+    ///   - functionPlugins: The names of the plugins that functions of the app have as targets.
+    ///   - hostExecutable: The path of the program `sluice-plugin-host`; unused for plugins in process.
     package init(
-        plugins: [PluginSpec], hostExecutable: String, logger: Logger, observer: PluginObserver = PluginObserver(),
+        plugins: [PluginSpec], functionPlugins: Set<String> = [], hostExecutable: String, logger: Logger,
+        observer: PluginObserver = PluginObserver(),
         services: HostServices = .none,
         keep: @escaping @Sendable ([PluginRecord]) async throws(SluiceError) -> Void = PluginRecord.nowhere
     ) {
+        self.functionPlugins = functionPlugins
+        self.hostExecutable = hostExecutable
         self.keep = keep
         self.services = services
         self.logger = logger
@@ -51,12 +63,22 @@ package final class PluginChain: Sendable {
     package var plugins: [PluginInfo] { state.withLock { $0.links.map(\.info) } }
 
     /// The loaded plugins with their hosts.
-    var loaded: [(host: PluginHostProcess, info: PluginInfo)] { state.withLock { $0.links.map { ($0.host, $0.info) } } }
+    var loaded: [(host: PluginHostProcess, functions: PluginHostProcess?, info: PluginInfo)] {
+        state.withLock { $0.links.map { ($0.host, $0.functions, $0.info) } }
+    }
 
-    /// The status of each plugin, in order.
+    /// The status of each plugin, in order. The host of its functions follows.
     package var standings: [PluginHealth] {
         let links = loaded
-        return hosts.indices.map { hosts[$0].standing($0 < links.count ? links[$0].info : nil) }
+        return hosts.indices.flatMap { index -> [PluginHealth] in
+            guard index < links.count else { return [hosts[index].standing(nil)] }
+            var standings = [hosts[index].standing(links[index].info)]
+            if var functions = links[index].functions?.standing(links[index].info) {
+                functions.isForFunctions = true
+                standings.append(functions)
+            }
+            return standings
+        }
     }
 
     /// Loads all plugins and checks their configurations against their declarations. Call it once; `configure` must follow.
@@ -69,13 +91,28 @@ package final class PluginChain: Sendable {
                 let info = try await host.start()
                 try host.spec.checkConfig(info)
                 report(info, of: host)
-                links.append(Link(host: host, info: info))
+                var link = Link(host: host, info: info)
+                // The first plugin of a name runs its functions.
+                let isTarget = functionPlugins.contains(info.name) && !links.contains { $0.info.name == info.name }
+                if info.runsFunctions, isTarget { link.functions = try makeFunctionHost(host.spec) }
+                // Before the start: `stop` ends it, whatever happens.
+                links.append(link)
+                state.withLock { $0.links = links }
+                _ = try await link.functions?.start()
             } catch {
                 await stop()
                 throw error
             }
         }
-        state.withLock { $0.links = links }
+    }
+
+    private func makeFunctionHost(_ spec: PluginSpec) throws(SluiceError) -> PluginHostProcess {
+        var spec = spec
+        // A second instance in one process needs variables of its own.
+        if spec.mode == .inProcess { spec.image = try spec.image?.copied(path: spec.path) }
+        // One call at a time is sent, so that a call with priority waits for one other call at most.
+        return PluginHostProcess(
+            spec: spec, executable: hostExecutable, logger: logger, observer: observer, services: services, callsInFlight: 1)
     }
 
     /// Logs a loaded plugin. Always logs the missing parts of its sandbox as warnings.
@@ -105,7 +142,7 @@ package final class PluginChain: Sendable {
 
     /// Ends all hosts. Calls in flight fail with `pluginUnavailable`.
     package func stop() async {
-        for host in hosts { await host.stop() }
+        for host in hosts + loaded.compactMap(\.functions) { await host.stop() }
     }
 
     /// Sends the app (`AppDescription.json`) to the plugins, after `start` and after each change of the app directory.
@@ -132,6 +169,10 @@ package final class PluginChain: Sendable {
     private func configure(_ link: Link, app: JSON) async throws(SluiceError) -> [String] {
         let configuration = AppDescription.configuration(app, for: link.host.spec)
         let answer = try await ask(link, .configure, configuration, budget: link.host.spec.startBudget)
+        if let functions = link.functions {
+            let answered = try await functions.call(.configure, configuration.utf8, budget: functions.spec.startBudget)
+            _ = try HookCoding.warnings(try Answer(answered, plugin: link.info.name, hook: .configure))
+        }
         let warnings = try HookCoding.warnings(answer)
         for warning in warnings {
             logger.warning("A plugin warns about the app.", metadata: ["plugin": .string(link.info.name), "text": .string(warning)])
@@ -229,6 +270,42 @@ package final class PluginChain: Sendable {
                 logger.warning("A plugin failed in user_changed.", metadata: ["error": .string(error.description)])
             }
         }
+    }
+
+    /// Calls a function of the app in its plugin.
+    /// - Throws: As `FunctionPlugins.call`.
+    package func call(_ call: PluginFunctionCall) async throws(SluiceError) -> PluginFunctionAnswer {
+        let link = state.withLock { $0.links.first { $0.info.name == call.plugin && $0.functions != nil } }
+        guard let link, let host = link.functions, link.info.hooks.contains(call.hook) else {
+            throw SluiceError(.pluginUnavailable, "The plugin '\(call.plugin)' has no hook \(call.hook.name) in use.")
+        }
+        let start = monotonicNow()
+        host.ledger.noteCall()
+        do throws(SluiceError) {
+            let answer = try await answer(of: call, host)
+            // As for the other hooks, a denial counts as a failure.
+            if case .denied(let text) = answer { host.ledger.note(SluiceError(.pluginRefused, text), at: monotonicNow()) }
+            observer.called(call.hook, monotonicNow() - start, answer.isDenial)
+            return answer
+        } catch {
+            observer.called(call.hook, monotonicNow() - start, true)
+            host.ledger.note(error, at: monotonicNow())
+            throw error
+        }
+    }
+
+    private func answer(of call: PluginFunctionCall, _ host: PluginHostProcess) async throws(SluiceError) -> PluginFunctionAnswer {
+        let answered = try await host.call(
+            call.hook, HookCoding.json(call).utf8, budget: host.spec.functionBudget(UInt64(call.milliseconds) * 1_000_000),
+            identity: HookCoding.json(call.subject).utf8, hasPriority: !call.isFromUser)
+        if answered.status == .denied { return .denied(answered.text) }
+        guard answered.bytes.count <= call.answerBytes || answered.status != .ok else {
+            throw SluiceError(
+                .limitsExceeded, "\(call.plugin) answered \(call.hook.name) with \(answered.bytes.count) bytes.",
+                fix: "Answer with at most \(call.answerBytes) bytes, or raise answer_bytes in sluice.json.")
+        }
+        let answer = try Answer(answered, plugin: call.plugin, hook: call.hook)
+        return .result(call.hook == .authenticate ? try HookCoding.identity(answer) : answer.json)
     }
 
     /// Stores the records of an answer. The answer takes effect only afterwards.

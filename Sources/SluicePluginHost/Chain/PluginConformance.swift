@@ -28,6 +28,10 @@ package struct PluginConformance: Sendable {
     let info: PluginInfo
     let schema: Schema
     let host: PluginHostProcess
+    /// The host of functions; nil if no function has the plugin as a target.
+    var functions: PluginHostProcess?
+
+    private func host(of hook: Hook) -> PluginHostProcess? { hook.isForFunctions ? functions : host }
 
     /// Calls one hook.
     private func call(_ hook: Hook, _ input: JSON, parts: Int = 1) async throws(SluiceError) -> HookAnswer {
@@ -94,7 +98,7 @@ package struct PluginConformance: Sendable {
                     return ""
                 })
         }
-        return probes
+        return probes + functionProbes
     }
 
     // MARK: The whole form
@@ -121,6 +125,7 @@ package struct PluginConformance: Sendable {
                 })
         }
         for hook in Hook.allCases where hook != .load && info.hooks.contains(hook) {
+            guard let host = host(of: hook) else { continue }
             probes.append(
                 Probe(name: "\(hook.name) survives empty input") {
                     // The host validates the form of rows, so only their content can be missing.
@@ -216,6 +221,34 @@ package struct PluginConformance: Sendable {
         }
     }
 
+    /// The checks of the hooks for functions, with a function and a payload that no app has.
+    private var functionProbes: [Probe] {
+        guard let functions else { return [] }
+        func probe(_ name: String, _ hook: Hook, _ subjects: [PluginFunctionCall.Subject]) -> [Probe] {
+            guard info.hooks.contains(hook) else { return [] }
+            return [
+                Probe(name: name) {
+                    var note = ""
+                    for subject in subjects {
+                        let call = PluginFunctionCall(info.name, subject, id: Self.user.id, milliseconds: 0, answerBytes: 0)
+                        let answer = try await functions.call(hook, HookCoding.json(call).utf8)
+                        note = try Self.note(answer)
+                        guard answer.status == .ok else { continue }
+                        let read = try Answer(answer, plugin: info.name, hook: hook)
+                        if hook == .authenticate { _ = try HookCoding.identity(read) }
+                    }
+                    return note
+                }
+            ]
+        }
+        return probe(
+            "call_function of an unknown function, by a user and by the gateway", .callFunction,
+            [
+                .function(name: Self.user.id, arguments: [], user: Self.user, runAs: Self.user.id),
+                .function(name: Self.user.id, arguments: [], user: nil, runAs: "system"),
+            ]) + probe("authenticate of an empty payload", .authenticate, [.login(payload: .object([]))])
+    }
+
     // MARK: Behaviour
 
     private func repeats(_ hook: Hook, _ input: JSON) async throws -> String {
@@ -280,24 +313,28 @@ extension PluginConformance {
     package static func check(
         _ spec: PluginSpec, app: JSON, schema: Schema, hostExecutable: String, logger: Logger
     ) async throws(SluiceError) -> (info: PluginInfo, outcomes: [Outcome]) {
-        let first = PluginHostProcess(spec: spec, executable: hostExecutable, logger: logger)
-        let second = PluginHostProcess(spec: spec, executable: hostExecutable, logger: logger)
+        let hosts = (0..<3).map { _ in PluginHostProcess(spec: spec, executable: hostExecutable, logger: logger) }
         let result: Result<(PluginInfo, [Outcome]), SluiceError>
-        do throws(SluiceError) { result = .success(try await check(first, second, app: app, schema: schema)) } catch {
+        do throws(SluiceError) {
+            result = .success(try await check(hosts[0], hosts[1], functions: hosts[2], app: app, schema: schema))
+        } catch {
             result = .failure(error)
         }
-        await first.stop()
-        await second.stop()
+        for host in hosts { await host.stop() }
         return try result.get()
     }
 
     private static func check(
-        _ host: PluginHostProcess, _ next: PluginHostProcess, app: JSON, schema: Schema
+        _ host: PluginHostProcess, _ next: PluginHostProcess, functions: PluginHostProcess, app: JSON, schema: Schema
     ) async throws(SluiceError) -> (PluginInfo, [Outcome]) {
         let info = try await host.start()
         try host.spec.checkConfig(info)
         let configuration = AppDescription.configuration(app, for: host.spec)
-        let suite = try await configured(host, info, configuration, schema)
+        var suite = try await configured(host, info, configuration, schema)
+        if info.runsFunctions {
+            _ = try await functions.start()
+            suite.functions = try await configured(functions, info, configuration, schema).host
+        }
         var outcomes = await suite.whole(configuration: configuration, processID: { host.processID })
         guard !outcomes.contains(where: { $0.failure != nil }), info.hooks.contains(.openSession) else { return (info, outcomes) }
         _ = try await next.start()
@@ -324,8 +361,8 @@ extension PluginChain {
     /// Runs the short checks on every plugin, before it is adopted. Call it after `configure`.
     /// - Throws: `pluginUnfit` with the plugin and its fault.
     package func conform(schema: Schema) async throws(SluiceError) {
-        for (host, info) in loaded {
-            let suite = PluginConformance(info: info, schema: schema, host: host)
+        for (host, functions, info) in loaded {
+            let suite = PluginConformance(info: info, schema: schema, host: host, functions: functions)
             guard let bad = await suite.short().first(where: { $0.failure != nil }) else { continue }
             throw SluiceError(.pluginUnfit, "\(info.name) fails at \(bad.name): \(bad.failure ?? "")")
         }

@@ -27,6 +27,8 @@ package struct PluginHealth: Hashable, Sendable {
     /// The process of its host; nil in process and between hosts.
     package var processID: Int32?
     package var isInProcess: Bool
+    /// `true` for the host of its functions.
+    package var isForFunctions = false
     package var calls = 0
     /// The number of denied calls. Denials of single writes and objects in an answer do not count.
     package var denied = 0

@@ -79,11 +79,18 @@ extension PluginSpec {
             switch hook {
             case .checkWrite, .ingest: Limits.pluginWriteNanoseconds
             case .load, .configure, .openSession, .checkSubscription, .userChanged: Limits.pluginSessionNanoseconds
+            case .callFunction, .authenticate: PluginLimits.functionNanoseconds
             }
         let parts = UInt64(max(1, parts, bytes / PluginLimits.partBytes))
-        let one = deadlines[hook] ?? deadline ?? usual
+        let one = hook.isForFunctions ? usual : deadlines[hook] ?? deadline ?? usual
         let processor = min(one * parts, max(one, PluginLimits.batchNanoseconds))
         return CallBudget(processor: processor, work: stall + processor, patience: wait + processor)
+    }
+
+    /// Returns the budget of a call of a function.
+    /// - Parameter nanoseconds: The time for the call, with the wait for its turn.
+    func functionBudget(_ nanoseconds: UInt64) -> CallBudget {
+        CallBudget(processor: nanoseconds, work: stall + nanoseconds, patience: nanoseconds)
     }
 
     /// The budget for loading and configuring. No caller waits then, so only the clock counts.
@@ -104,6 +111,8 @@ package enum PluginLimits {
     package static let writeBytes = 4 << 20
     /// The maximum processor time of one call with several parts, in nanoseconds.
     package static let batchNanoseconds: UInt64 = 2_000_000_000
+    /// The processor time of a function's call in a check of the plugin, in nanoseconds. Other calls bring their own.
+    package static let functionNanoseconds: UInt64 = 10_000_000_000
     /// The size of a call's input that counts as a part of its own, in bytes.
     package static let partBytes = 64 << 10
     /// The extra processor time, and sleep, of the first call of each hook in a new host, in nanoseconds. Its code and tables are not in

@@ -27,6 +27,9 @@ package final class PluginImage: Sendable {
         try self.init(Self.read(path), path: path)
     }
 
+    /// Returns another image of the same bytes. The loader takes two descriptors of one image for one library.
+    func copied(path: String) throws(SluiceError) -> PluginImage { try PluginImage(Self.read("/proc/self/fd/\(descriptor)"), path: path) }
+
     deinit { Descriptors.close(descriptor) }
 
     /// Reads a plugin's file. Blocks.

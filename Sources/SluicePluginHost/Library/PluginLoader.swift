@@ -119,6 +119,8 @@ final class LoadedPlugin {
         case .openSession: unsafe table.open_session
         case .checkSubscription: unsafe table.check_subscription
         case .userChanged: unsafe table.user_changed
+        case .callFunction: unsafe table.call_function
+        case .authenticate: unsafe table.authenticate
         case .checkWrite, .ingest: nil
         }
     }
@@ -130,7 +132,7 @@ final class LoadedPlugin {
         switch hook {
         case .checkWrite: unsafe table.check_write
         case .ingest: unsafe table.ingest
-        case .load, .configure, .openSession, .checkSubscription, .userChanged: nil
+        case .load, .configure, .openSession, .checkSubscription, .userChanged, .callFunction, .authenticate: nil
         }
     }
 }

@@ -15,6 +15,10 @@ package struct HostedCalls {
         /// The time at which its caller stops waiting, in monotonic nanoseconds.
         package var expires: UInt64
         package var budget: CallBudget
+        /// The part of the input that repetitions of the call share, for their quarantine; nil for all of it.
+        package var identity: [UInt8]?
+        /// `true` if it precedes the waiting calls without this mark.
+        package var hasPriority = false
 
         package init(id: UInt64, hook: Hook, input: [UInt8], expires: UInt64, budget: CallBudget) {
             self.id = id
@@ -57,6 +61,8 @@ package struct HostedCalls {
     package let startBudget: UInt64
     /// `true` if a hanging host can be ended. The one inside the gateway cannot.
     package let isReplaceable: Bool
+    /// The maximum number of calls sent to the host and not yet answered.
+    private let callsInFlight: Int
 
     package private(set) var phase: Phase = .down(until: 0)
     package private(set) var info: PluginInfo?
@@ -76,7 +82,8 @@ package struct HostedCalls {
     private var failures = 0
     private var poison = QuarantinedCalls()
 
-    package init(plugin: String, startBudget: UInt64, isReplaceable: Bool) {
+    package init(plugin: String, startBudget: UInt64, isReplaceable: Bool, callsInFlight: Int = PluginLimits.callsInFlight) {
+        self.callsInFlight = callsInFlight
         self.plugin = plugin
         self.startBudget = startBudget
         self.isReplaceable = isReplaceable
@@ -88,7 +95,8 @@ package struct HostedCalls {
     package mutating func submit(_ call: Call, now: UInt64) -> [Action] {
         if phase == .stopped { return [.finish(id: call.id, .failure(stoppedError))] }
         if isOpen { return [.finish(id: call.id, .failure(waitedError(call)))] }
-        waiting.append(call)
+        let place = call.hasPriority ? waiting.firstIndex { !$0.hasPriority } : nil
+        waiting.insert(call, at: place ?? waiting.endIndex)
         return pump(now: now)
     }
 
@@ -285,7 +293,7 @@ package struct HostedCalls {
         guard phase == .ready, verdict == nil else { return [] }
         var actions: [Action] = []
         // A call over the bound of bytes is sent alone.
-        while let call = waiting.first, sent.count < PluginLimits.callsInFlight,
+        while let call = waiting.first, sent.count < callsInFlight,
             sent.isEmpty || bytesInFlight + call.input.count <= PluginLimits.bytesInFlight
         {
             waiting.removeFirst()
@@ -327,7 +335,8 @@ package struct HostedCalls {
             guard hangs ? !isReplaceable : sent[index].call.expires <= now else { continue }
             // It stays in `sent`: the host answers it nevertheless, and the order of answers must match.
             sent[index].isAbandoned = true
-            let error = hangs ? timeoutError(sent[index].call) : waitedError(sent[index].call)
+            let call = sent[index].call
+            let error = hangs ? timeoutError(call) : index == 0 && call.hook.isForFunctions ? lateError(call) : waitedError(call)
             actions.append(.finish(id: sent[index].call.id, .failure(error)))
         }
         for call in waiting where call.expires <= now { actions.append(.finish(id: call.id, .failure(waitedError(call)))) }
@@ -348,6 +357,13 @@ package struct HostedCalls {
 
     private func timeoutError(_ call: Call) -> SluiceError {
         SluiceError(.pluginTimeout, "\(plugin) did not answer \(call.hook.name) within \(call.budget.work / 1_000_000) ms")
+    }
+
+    /// The error of a function that runs when its time is over. The wait for its turn is part of its time.
+    private func lateError(_ call: Call) -> SluiceError {
+        SluiceError(
+            .pluginTimeout,
+            "\(plugin) did not answer \(call.hook.name) within \(call.budget.patience / 1_000_000) ms, with the wait for its turn")
     }
 
     private func overrunError(_ call: Call) -> SluiceError {

@@ -73,15 +73,19 @@ final class PluginHostProcess: Sendable {
         var acts: [HostedCalls.Action] = []
     }
 
-    init(spec: PluginSpec, executable: String, logger: Logger, observer: PluginObserver = PluginObserver(), services: HostServices = .none)
-    {
+    /// - Parameter callsInFlight: The maximum number of calls sent to the host and not yet answered.
+    init(
+        spec: PluginSpec, executable: String, logger: Logger, observer: PluginObserver = PluginObserver(), services: HostServices = .none,
+        callsInFlight: Int = PluginLimits.callsInFlight
+    ) {
         self.services = services
         self.observer = observer
         self.spec = spec
         self.executable = executable
         self.logger = logger
         label = spec.path.split(separator: "/").last.map(String.init) ?? spec.path
-        let calls = HostedCalls(plugin: label, startBudget: spec.startDeadline, isReplaceable: spec.mode == .process)
+        let calls = HostedCalls(
+            plugin: label, startBudget: spec.startDeadline, isReplaceable: spec.mode == .process, callsInFlight: callsInFlight)
         shared = Mutex(Shared(line: PluginHostChannel(calls)))
     }
 
@@ -132,8 +136,13 @@ final class PluginHostProcess: Sendable {
     /// - Parameters:
     ///   - parts: The number of writes or objects of the call.
     ///   - budget: The budget; nil uses the plugin's own for the hook.
+    ///   - identity: The part of the input that repetitions of the call share; nil for all of it.
+    ///   - hasPriority: `true` if the call precedes waiting ones without priority.
     /// - Throws: `pluginTimeout`, `pluginCrashed`, `pluginUnavailable`, `limitsExceeded`.
-    func call(_ hook: Hook, _ input: [UInt8], parts: Int = 1, budget: CallBudget? = nil) async throws(SluiceError) -> HookAnswer {
+    func call(
+        _ hook: Hook, _ input: [UInt8], parts: Int = 1, budget: CallBudget? = nil, identity: [UInt8]? = nil,
+        hasPriority: Bool = false
+    ) async throws(SluiceError) -> HookAnswer {
         guard input.count <= PluginLimits.messageBytes else {
             throw SluiceError(
                 .limitsExceeded, "\(input.count) bytes for \(hook.name) of \(label) are more than \(PluginLimits.messageBytes)")
@@ -148,7 +157,8 @@ final class PluginHostProcess: Sendable {
                 shared.nextID += 1
                 shared.claimedBytes += input.count
                 shared.waiters[id] = Waiter(bytes: input.count, continuation: continuation)
-                let call = HostedCalls.Call(id: id, hook: hook, input: input, expires: expires, budget: budget)
+                var call = HostedCalls.Call(id: id, hook: hook, input: input, expires: expires, budget: budget)
+                (call.identity, call.hasPriority) = (identity, hasPriority)
                 let step = shared.step { $0.submit(call, now: monotonicNow()) }
                 // Rarely needed: the thread usually wakes early enough by itself.
                 if shared.line.isOverslept { shared.wake() }

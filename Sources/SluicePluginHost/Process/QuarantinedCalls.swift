@@ -27,7 +27,7 @@ struct QuarantinedCalls {
     private func fingerprint(_ call: HostedCalls.Call) -> Int {
         var hasher = Hasher()
         hasher.combine(call.hook)
-        hasher.combine(call.input)
+        hasher.combine(call.identity ?? call.input)
         return hasher.finalize()
     }
 }

@@ -8,9 +8,14 @@ package enum Hook: UInt8, CaseIterable, Sendable {
     case checkWrite = 4
     case ingest = 5
     case userChanged = 6
+    case callFunction = 7
+    case authenticate = 8
 
     /// `true` if its input is a `RowFrame`, and JSON otherwise.
     package var takesRows: Bool { self == .checkWrite || self == .ingest }
+
+    /// `true` if the process for functions answers it, and the process for rules otherwise.
+    package var isForFunctions: Bool { self == .callFunction || self == .authenticate }
 
     /// The name in sluice_plugin.h.
     package var name: String {
@@ -22,6 +27,8 @@ package enum Hook: UInt8, CaseIterable, Sendable {
         case .checkWrite: "check_write"
         case .ingest: "ingest"
         case .userChanged: "user_changed"
+        case .callFunction: "call_function"
+        case .authenticate: "authenticate"
         }
     }
 }
@@ -58,6 +65,8 @@ package struct PluginInfo: Hashable, Sendable {
     package var version: String
     package var hooks: Set<Hook>
     package var checksWrites: Bool { hooks.contains(.checkWrite) }
+    /// `true` if functions of the app may have the plugin as their target.
+    package var runsFunctions: Bool { hooks.contains(where: \.isForFunctions) }
     /// The declared schema of its configuration (`ConfigSchema`); nil if undeclared.
     package var configSchema: String?
     /// The missing parts of the sandbox: `seccomp`, `landlock`, `privileges`, `threads` if the kernel lacks them; `process` for a plugin

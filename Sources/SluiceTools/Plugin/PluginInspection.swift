@@ -1,7 +1,7 @@
 import Logging
 package import SluiceCore
 package import SluiceGateway
-import SluicePluginHost
+package import SluicePluginHost
 package import SluiceValues
 
 /// Loads plugins without a gateway, for `sluice plugin check` and `sluice plugin list`.
@@ -78,7 +78,8 @@ package enum PluginInspection {
         package fileprivate(set) var file: String
         /// The path of the file; its name in the list if no file is known.
         package fileprivate(set) var path: String
-        fileprivate var info: PluginInfo?
+        /// The identity of the plugin; nil if it cannot be loaded.
+        package fileprivate(set) var info: PluginInfo?
         /// The error that prevents loading; nil if there is none.
         package fileprivate(set) var problem: SluiceError?
         package fileprivate(set) var isSigned: Bool

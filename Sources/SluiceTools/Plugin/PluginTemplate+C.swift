@@ -24,6 +24,12 @@ enum PluginTemplateC {
         { "types": ["Store", "Flight"] }
         ```
 
+        It also runs a function of the app, `types`. `sluice.json` of the app directory names the plugin for it:
+
+        ```json
+        { "functions": { "types": { "url": "plugin:PLUGIN_NAME" } } }
+        ```
+
         ```sh
         make                                            # builds libPLUGIN_NAME.so
         make check                                      # tries it as a gateway does
@@ -122,8 +128,23 @@ enum PluginTemplateC {
             return SLUICE_OK;
         }
 
+        /* Runs the function "types" of the app, which gives the configured types, if sluice.json has it with "plugin:PLUGIN_NAME". */
+        static sluice_status call_function(void *opaque, sluice_text input, const sluice_sink *answer) {
+            static const char types[] = "{\"function\":\"types\",", unknown[] = "There is no such function.";
+            struct state *state = opaque;
+            if (input.length < sizeof types - 1 || memcmp(input.data, types, sizeof types - 1) != 0) {
+                put(answer, unknown, sizeof unknown - 1);
+                return SLUICE_DENY;
+            }
+            put(answer, "[", 1);
+            put(answer, state->types, state->length);
+            put(answer, "]", 1);
+            return SLUICE_OK;
+        }
+
         sluice_status sluice_plugin_entry(const sluice_host *host, sluice_plugin *plugin, const sluice_sink *answer) {
             struct state *state = calloc(1, sizeof *state);
+            uint32_t room = plugin->size; /* of the host's table */
             (void)host, (void)answer;
             if (!state) return SLUICE_FAILED;
             plugin->size = sizeof *plugin;
@@ -136,6 +157,7 @@ enum PluginTemplateC {
             plugin->configure = configure;
             plugin->open_session = open_session;
             plugin->check_write = check_write;
+            if (SLUICE_HAS(sluice_plugin, call_function, room)) plugin->call_function = call_function;
             return SLUICE_OK;
         }
 

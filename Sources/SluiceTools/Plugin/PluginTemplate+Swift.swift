@@ -39,7 +39,7 @@ enum PluginTemplateSwift {
         @c func sluice_plugin_type() -> PluginExport { PluginMain.export(PLUGIN_NAME.self) }
 
         /// Users read and write the objects that they own. They cannot give an object away.
-        final class PLUGIN_NAME: SessionRules, WriteRules {
+        final class PLUGIN_NAME: SessionRules, WriteRules, FunctionHandler {
             static let name = "PLUGIN_NAME"
             static let version = "0.1"
             static let configKeys: [String: ConfigKey]? = [
@@ -74,6 +74,14 @@ enum PluginTemplateSwift {
                     return after.hasSame(field, as: before) ? .allow : .deny(reason: "An object keeps its owner.")
                 }
             }
+
+            /// Runs the functions of the app that have the target "plugin:PLUGIN_NAME" in sluice.json.
+            func callFunction(_ call: PluginFunctionCall) throws -> PluginValue {
+                switch call.function {
+                case "ownerField": return .string(field)
+                default: throw PluginDenial("There is no such function.")
+                }
+            }
         }
 
         """#
@@ -100,6 +108,12 @@ enum PluginTemplateSwift {
                 let verdicts = try rules.checkWrites(PluginUser(id: "ann"), [given(to: "ann"), given(to: "bob")]).verdicts
                 #expect(verdicts == [.allow, .deny(reason: "An object keeps its owner.")])
             }
+
+            @Test func `runs a function`() throws {
+                let rules = try TestedPlugin(PLUGIN_NAME.self)
+                #expect(try rules.callFunction(PluginFunctionCall("ownerField", user: PluginUser(id: "ann"))) == "owner_id")
+                #expect(throws: PluginDenial.self) { try rules.callFunction(PluginFunctionCall("another")) }
+            }
         }
 
         """#
@@ -109,6 +123,12 @@ enum PluginTemplateSwift {
 
         Users read and write the objects that they own. They cannot give an object away. `owner_field` of its configuration names the field with the
         owner's id, which has to be queryable.
+
+        The plugin also runs a function of the app, `ownerField`. `sluice.json` of the app directory names the plugin for it:
+
+        ```json
+        { "functions": { "ownerField": { "url": "plugin:PLUGIN_NAME" } } }
+        ```
 
         ```sh
         swift test                                                            # its rules, without a gateway

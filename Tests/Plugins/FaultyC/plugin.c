@@ -33,8 +33,8 @@ struct state {
     int sessions;   /* times that open_session was called */
     /* Whether it is configured to refuse what is no configuration; to say nothing of how often it was configured; to answer every other
        session otherwise; to answer otherwise in each process; to give a verdict too few; to take three seconds for many writes; to keep
-       16 KiB of each session; to fall over a session without a user. */
-    int is_strict, stays, wavers, differs, miscounts, tires, leaks, needs_user;
+       16 KiB of each session; to fall over a session without a user; to give an identity of another form. */
+    int is_strict, stays, wavers, differs, miscounts, tires, leaks, needs_user, misidentifies;
 };
 
 static sluice_text text(const char *literal) {
@@ -227,6 +227,7 @@ static sluice_status configure(void *opaque, sluice_text input, const sluice_sin
     state->tires = has(input, "configured-to-tire");
     state->leaks = has(input, "configured-to-leak");
     state->needs_user = has(input, "configured-to-need-a-user");
+    state->misidentifies = has(input, "configured-to-misidentify");
     if (lacks(input, "do-need:")) abort();
     if (has(input, "do-warn")) put(answer, "{\"warnings\":[\"a warning\"]}");
     return SLUICE_OK;
@@ -414,6 +415,34 @@ static sluice_status user_changed(void *opaque, sluice_text input, const sluice_
     return SLUICE_OK;
 }
 
+/* Answers with what it was given. An odd form where it is asked for one. */
+static sluice_status call_function(void *opaque, sluice_text input, const sluice_sink *answer) {
+    sluice_status status;
+    if (misbehave(opaque, input, answer, &status)) return status;
+    if (has(input, "do-nothing")) return SLUICE_OK;
+    put(answer, "{\"given\":");
+    answer->write(answer->context, input);
+    put(answer, "}");
+    return SLUICE_OK;
+}
+
+/* Knows Ann, whose payload names her, and takes the rest of its words for odd identities. */
+static sluice_status authenticate(void *opaque, sluice_text input, const sluice_sink *answer) {
+    sluice_status status;
+    if (misbehave(opaque, input, answer, &status)) return status;
+    if (((struct state *)opaque)->misidentifies) put(answer, "{\"id\":1}");
+    else if (has(input, "do-no-id")) put(answer, "{\"name\":\"Ann\"}");
+    else if (has(input, "do-empty-id")) put(answer, "{\"id\":\"\"}");
+    else if (has(input, "do-odd-name")) put(answer, "{\"id\":\"ann\",\"name\":1}");
+    else if (has(input, "do-odd-key")) put(answer, "{\"id\":\"ann\",\"nme\":\"Ann\"}");
+    else if (has(input, "\"ann\"")) put(answer, "{\"id\":\"ann\",\"name\":\"Ann\"}");
+    else {
+        put(answer, "It knows Ann alone.");
+        return SLUICE_DENY;
+    }
+    return SLUICE_OK;
+}
+
 sluice_status sluice_plugin_entry(const sluice_host *host, sluice_plugin *plugin, const sluice_sink *answer) {
     (void)answer;
     struct state *state = calloc(1, sizeof *state);
@@ -421,6 +450,7 @@ sluice_status sluice_plugin_entry(const sluice_host *host, sluice_plugin *plugin
     state->host = host;
     size_t bytes;
     status_at_loading = ask_user(host, host->context, "ann", 3, &bytes);
+    uint32_t room = plugin->size;
     plugin->size = sizeof *plugin;
     plugin->abi_major = SLUICE_PLUGIN_ABI_MAJOR;
     plugin->abi_minor = SLUICE_PLUGIN_ABI_MINOR;
@@ -433,5 +463,7 @@ sluice_status sluice_plugin_entry(const sluice_host *host, sluice_plugin *plugin
     plugin->check_write = check_write;
     plugin->ingest = ingest;
     plugin->user_changed = user_changed;
+    if (SLUICE_HAS(sluice_plugin, call_function, room)) plugin->call_function = call_function;
+    if (SLUICE_HAS(sluice_plugin, authenticate, room)) plugin->authenticate = authenticate;
     return SLUICE_OK;
 }

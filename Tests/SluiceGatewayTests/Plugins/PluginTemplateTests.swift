@@ -35,7 +35,7 @@ import Testing
         let report = try await PluginInspection.check(
             made.appendingPathComponent("libOpenShops.so").path, directory: nil, config: (["types": ["Thing"]], "test"))
         #expect(report.isFit, "\(report.text)")
-        #expect(report.text.hasPrefix("OpenShops 0.1: check_write, configure, open_session"))
+        #expect(report.text.hasPrefix("OpenShops 0.1: call_function, check_write, configure, open_session"))
         #expect(report.text.contains("leak nothing"))
     }
 
