@@ -6,7 +6,7 @@ import Testing
 
     private static func begin(_ breaker: inout CircuitBreaker, _ now: UInt64) -> Int? { breaker.begin(now: now) }
     private static func begin(_ calls: inout CallsInFlight, _ function: String, _ user: String?) -> Bool {
-        calls.begin(function, user: user)
+        calls.begin(function, user: user) == nil
     }
 
     /// A breaker that opened at `now`.
@@ -75,5 +75,18 @@ import Testing
         for _ in 0..<1 { calls.end("a", user: "bob") }
         calls.end("b", user: "bob")
         #expect(calls == CallsInFlight())
+    }
+
+    @Test func `has a bound of the calls of users in a plugin, which the gateway's own calls do not have`() {
+        var calls = CallsInFlight()
+        func begin(_ number: Int, user: String?) -> CallsInFlight.Bound? {
+            calls.begin("function \(number / 60)", user: user, plugin: "desk")
+        }
+        for number in 0..<CallsInFlight.perPlugin { #expect(begin(number, user: "user \(number)") == nil) }
+        #expect(begin(200, user: "ada") == .plugin)
+        #expect(calls.begin("function", user: "ada", plugin: "another") == nil && calls.begin("service", user: "ada") == nil)
+        #expect(begin(200, user: nil) == nil)
+        calls.end("function 0", user: "user 0", plugin: "desk")
+        #expect(begin(200, user: "ada") == nil && begin(200, user: "ada") == .plugin)
     }
 }

@@ -8,8 +8,9 @@ import Testing
 
 @Suite struct `A login by a function` {
     private static func identity(_ body: JSON, _ http: ScriptedHTTP) async throws(SluiceError) -> ProvenIdentity {
-        let function = AppFunction("login", isPrivate: true, target: WebhookTarget(url: "https://hooks.example/login", secret: "hook"))
-        let functions = WebhookFunctions(
+        let function = AppFunction(
+            "login", isPrivate: true, target: .webhook(WebhookTarget(url: "https://hooks.example/login", secret: "hook")))
+        let functions = FunctionDispatcher(
             [function], of: .init(id: "shop"), keys: ["hook": Array("key".utf8)],
             ports: .init(http: http, environment: ManualEnvironment(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
         let logins = TokenLogins([FunctionLogin.provider: .function(FunctionLogin("login", of: functions))])

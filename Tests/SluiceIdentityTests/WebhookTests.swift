@@ -113,14 +113,14 @@ struct `A function with a service` {
     @Test func `is attempted again only if it is idempotent, under one id and with new signatures`() async throws {
         for isIdempotent in [false, true] {
             let http = ScriptedHTTP { _ in OutboundAnswer(status: 503) }
-            let functions = Self.functions(http) { $0.target?.isIdempotent = isIdempotent }
+            let functions = Self.functions(http) { $0.webhook?.isIdempotent = isIdempotent }
             #expect(await Self.failure(functions, "sum", .user(Self.ada))?.code == .functionUnavailable)
-            #expect(http.requests.count == (isIdempotent ? 1 + WebhookFunctions.backOff.count : 1))
+            #expect(http.requests.count == (isIdempotent ? 1 + WebhookRunner.backOff.count : 1))
             #expect(Set(http.requests.map(\.body)).count == 1)
         }
         // An error of the function itself is its answer.
         let http = ScriptedHTTP { _ in Self.answer(["error": "no"]) }
-        let functions = Self.functions(http) { $0.target?.isIdempotent = true }
+        let functions = Self.functions(http) { $0.webhook?.isIdempotent = true }
         #expect(await Self.failure(functions, "sum", .user(Self.ada))?.code == .functionFailed)
         #expect(http.requests.count == 1)
     }
@@ -131,7 +131,7 @@ struct `A function with a service` {
             environment.advance(seconds: 4)
             return OutboundAnswer(status: 503)
         }
-        let functions = Self.functions(http, environment: environment) { $0.target?.isIdempotent = true }
+        let functions = Self.functions(http, environment: environment) { $0.webhook?.isIdempotent = true }
         #expect(await Self.failure(functions, "sum", .user(Self.ada))?.code == .functionUnavailable)
         // Attempts at 0, 4 and 8 seconds. The third ends after the time.
         #expect(http.requests.map(\.milliseconds) == [10_000, 6_000, 2_000])
@@ -214,7 +214,7 @@ struct `A function with a service` {
     @Test func `counts its calls with their errors`() async {
         let counted = Mutex<[ErrorCode?]>([])
         let http = ScriptedHTTP { _ in Self.answer(["result": 1]) }
-        let functions = WebhookFunctions(
+        let functions = FunctionDispatcher(
             [Self.function { _ in }], of: .init(id: "shop"), keys: ["hook": Array("k1".utf8)],
             ports: .init(http: http, environment: ManualEnvironment(), logger: Logger(label: "test")) { function, _, error in
                 #expect(function == "sum")
@@ -237,27 +237,35 @@ struct `A function with a service` {
     // MARK: Helpers
 
     private static func function(_ change: (inout AppFunction) -> Void) -> AppFunction {
-        var function = AppFunction("sum", target: WebhookTarget(url: "https://hooks.example/sum", secret: "hook"))
+        var function = AppFunction("sum", target: .webhook(WebhookTarget(url: "https://hooks.example/sum", secret: "hook")))
         change(&function)
         return function
     }
 
     private static func functions(
         _ http: ScriptedHTTP, environment: ManualEnvironment = ManualEnvironment(), _ change: (inout AppFunction) -> Void
-    ) -> WebhookFunctions {
-        WebhookFunctions(
+    ) -> FunctionDispatcher {
+        FunctionDispatcher(
             [function(change)], of: .init(id: "shop", values: ["team": "red"], environmentTag: "qa"), keys: ["hook": Array("k1".utf8)],
             ports: .init(http: http, environment: environment, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
     }
 
     private static func answer(_ json: JSON) -> OutboundAnswer { OutboundAnswer(status: 200, body: json.utf8) }
 
-    private static func failure(_ functions: WebhookFunctions, _ name: String, _ caller: FunctionCall.Caller) async -> SluiceError? {
+    private static func failure(_ functions: FunctionDispatcher, _ name: String, _ caller: FunctionCall.Caller) async -> SluiceError? {
         do throws(SluiceError) {
             _ = try await functions.call(FunctionCall(name, arguments: [], caller: caller))
             return nil
         } catch {
             return error
         }
+    }
+}
+
+extension AppFunction {
+    /// The service of the function, for changes of it.
+    fileprivate var webhook: WebhookTarget? {
+        get { if case .webhook(let target) = target { target } else { nil } }
+        set { target = newValue.map { .webhook($0) } }
     }
 }

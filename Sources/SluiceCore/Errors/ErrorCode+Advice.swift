@@ -185,10 +185,11 @@ extension ErrorCode {
             ("An identity belongs to another user.", "Log in with these credentials, or delete the other user first.")
         case .functionNotFound: ("The app has no function of this name.", "Correct the name, or add it to functions/config.json.")
         case .functionRefused: ("The user may not call the function.", "Check can_evaluate and private of the function.")
-        case .functionFailed: ("A function of the app reported an error.", "Read its message. The service behind it has the details.")
+        case .functionFailed:
+            ("A function of the app reported an error.", "Read its message. The service or plugin behind it has the details.")
         case .functionUnavailable:
             (
-                "The service behind a function does not answer.",
+                "The service or plugin behind a function does not answer.",
                 "Start it, or correct its URL in sluice.json. The gateway's log has the reason."
             )
         case .functionTimeout: ("A function did not answer in time.", "Make it faster, or raise its timeout_ms in sluice.json.")

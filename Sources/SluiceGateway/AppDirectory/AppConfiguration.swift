@@ -115,6 +115,8 @@ package struct AppConfiguration: Sendable {
     package var values: [String: JSON] = [:]
     package var secrets = AppSecrets()
     package var functions: [AppFunction] = []
+    /// Those functions whose target is a plugin.
+    package var functionPlugins: [FunctionPlugin] = []
     /// The calls of functions in the rules.
     package var ruleCalls: [RuleCall] = []
     package var triggers: [AuthenticationTrigger] = []

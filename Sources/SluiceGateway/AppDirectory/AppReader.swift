@@ -53,6 +53,8 @@ struct AppReader {
         configuration.plugins = plugins
         configuration.secrets = secrets
         configuration.functions = functions
+        configuration.functionPlugins = FunctionPlugin.read(
+            functions, operatorFile[.functions], logins: Set(users.providers.compactMap(\.function)))
         configuration.ruleCalls = RuleCallReader(files: texts, functions: functions, list: list).read()
         configuration.triggers = TriggerReader(trees: trees).read(functions)
         configuration.databaseTriggers = DatabaseTriggerReader(trees: trees, schema: result.schema, tables: result.tables).read(functions)

@@ -2,7 +2,7 @@ import SluiceCore
 import SluiceIdentity
 import SluiceValues
 
-/// Reads the functions of an export, and the section `functions` of `sluice.json`, which names their services.
+/// Reads the functions of an export, and the section `functions` of `sluice.json`, which names their services and plugins.
 ///
 /// Older exports have `functions/NAME/config.json` in place of the list. Other keys of the files are App Services' own.
 struct FunctionReader {
@@ -10,6 +10,8 @@ struct FunctionReader {
     /// The entry of the section for functions without one of their own.
     static let others = "*"
     private static let keys = ["url", "secret", "timeout_ms", "answer_bytes", "idempotent", "allow_private_addresses"]
+    /// The keys that an entry with a plugin has.
+    private static let pluginKeys = ["url", "timeout_ms", "answer_bytes"]
     /// The number of names in a note.
     private static let named = 20
 
@@ -74,10 +76,32 @@ struct FunctionReader {
         name == "%%environment.tag" || name.hasPrefix("%%user.") || name.hasPrefix("%%values.")
     }
 
-    // MARK: Services
+    // MARK: Targets
 
-    private func target(_ node: ConfigNode, _ secrets: AppSecrets) -> WebhookTarget? {
+    private func target(_ node: ConfigNode, _ secrets: AppSecrets) -> FunctionTarget? {
         let members = node.members(allowing: Self.keys)
+        if let url = members["url"]?.json.string, url.hasPrefix(PluginTarget.scheme) { return plugin(url, members).map { .plugin($0) } }
+        return webhook(node, members, secrets).map { .webhook($0) }
+    }
+
+    private func plugin(_ url: String, _ members: [String: ConfigNode]) -> PluginTarget? {
+        for (key, node) in members.sorted(by: { $0.key < $1.key }) where !Self.pluginKeys.contains(key) {
+            node.problem(
+                "'\(key)' has no meaning for a function with a plugin.",
+                fix: "Remove it; known are \(Self.pluginKeys.sorted().joined(separator: ", ")). For a service, write its URL.")
+        }
+        let name = String(url.dropFirst(PluginTarget.scheme.count))
+        guard !name.isEmpty else {
+            members["url"]?.problem("The name of the plugin is missing.", fix: "Write \"plugin:NAME\", as `sluice plugin list` has it.")
+            return nil
+        }
+        var target = PluginTarget(name)
+        if let number = members["timeout_ms"]?.number(in: PluginTarget.milliseconds) { target.milliseconds = Int(number) }
+        if let number = members["answer_bytes"]?.number(in: WebhookTarget.answerBytes) { target.answerBytes = Int(number) }
+        return target
+    }
+
+    private func webhook(_ node: ConfigNode, _ members: [String: ConfigNode], _ secrets: AppSecrets) -> WebhookTarget? {
         guard let url = members.required("url", of: node)?.string, let secret = members.required("secret", of: node),
             let name = secret.string
         else { return nil }
@@ -94,7 +118,8 @@ struct FunctionReader {
         if !url.hasPrefix("https://"), !(url.hasPrefix("http://") && target.allowsPrivateAddresses) {
             members["url"]?.problem(
                 "The URL must start with https://.",
-                fix: "For a service in the gateway's own network, http:// is allowed with \"allow_private_addresses\": true.")
+                fix: "For a service in the gateway's own network, http:// is allowed with \"allow_private_addresses\": true. "
+                    + "A plugin is \"plugin:NAME\".")
         }
         return target
     }

@@ -71,8 +71,9 @@ struct GatewayBuilder {
     /// - Throws: The first part that does not fit. The caller closes `outside`.
     func build() async throws -> GatewayParts {
         let model = try await openModel()
-        let functions = try WebhookFunctions.open(
-            app, http: outside.http, metrics: outside.metrics, environment: environment, logger: logger)
+        let functions = try FunctionDispatcher.open(
+            app, http: outside.http, plugins: PluginFunctions(generations: outside.generations), metrics: outside.metrics,
+            environment: environment, logger: logger)
         noteMissing(functions)
         let rules = try await startRules(model, functions)
         let mail = try GatewayMail.open(configuration, metrics: outside.metrics, environment: environment, logger: logger)
@@ -139,7 +140,8 @@ struct GatewayBuilder {
         try await outside.generations.start(model.schema.current())
         return PluginRules(
             generations: outside.generations, authority: model.schema,
-            functions: RuleFunctions(functions, facts: app.functionFacts, environment: environment))
+            functions: RuleFunctions(
+                functions, facts: app.functionFacts, inPlugins: Set(app.functionPlugins.map(\.function)), environment: environment))
     }
 
     private func makeDelivery(_ schema: GatewaySchema) -> Delivery {

@@ -1,5 +1,6 @@
 import Hummingbird
 import SluiceCore
+import SluiceIdentity
 import SluicePipeline
 import SluicePostgres
 
@@ -26,6 +27,8 @@ final class Console: Sendable {
     private let status: ConsoleStatus
     private let flow: ConsoleFlow
     private let metrics: Metrics
+    /// The functions in use, those of the start.
+    private let functions: [AppFunction]
     private let environment: any SluiceCore.Environment
     private let generations: RuleGenerations
     private let gauges: PartReader<Void>
@@ -34,13 +37,14 @@ final class Console: Sendable {
     private let refused: PartReader<Listed<DeadLetter>>
     private let unfit: PartReader<Listed<QuarantinedRow>>
 
-    init(_ parts: GatewayParts, app: String, gauges: GatewayGauges) {
+    init(_ parts: GatewayParts, app: AppConfiguration, gauges: GatewayGauges) {
         let environment = parts.sessionServices.environment
         status = ConsoleStatus(
-            app: app, began: environment.monotonicNanoseconds(), environment: environment, readiness: parts.readiness,
+            app: app.appID, began: environment.monotonicNanoseconds(), environment: environment, readiness: parts.readiness,
             generations: parts.generations)
         flow = ConsoleFlow(metrics: parts.metrics)
         metrics = parts.metrics
+        functions = app.functions
         self.environment = environment
         generations = parts.generations
         self.gauges = PartReader("The feed", patience: Self.patience, environment: environment) { await gauges.refreshOwn() }
@@ -76,7 +80,7 @@ final class Console: Sendable {
         body += ConsoleErrorCounts(counted: metrics.values(of: .sessionErrors)).html
         body += ConsolePlugins(generations: generations.all, editsRefused: metrics.number(.rulesRefused).value).html
         body += ConsoleIngest(metrics: metrics).html
-        body += ConsoleFunctions(metrics: metrics).html
+        body += ConsoleFunctions(metrics: metrics, functions: functions).html
         body += ConsoleLists.refused(await refused)
         body += ConsoleLists.unfit(await unfit)
         return ConsolePage(title: status.title, body: body, refresh: isStill ? nil : Self.refresh)

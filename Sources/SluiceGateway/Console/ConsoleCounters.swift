@@ -11,6 +11,8 @@ struct ConsoleCounters: Sendable {
     /// The head of the column of labels.
     let label: HTML
     let columns: [Column]
+    /// A column of texts by label, before the others; nil for none.
+    var texts: (head: HTML, byLabel: [String: String])?
 
     func html(_ metrics: Metrics) -> HTML {
         let values = columns.map { column in
@@ -18,8 +20,11 @@ struct ConsoleCounters: Sendable {
         }
         let labels = Set(values.flatMap(\.keys)).sorted()
         guard !labels.isEmpty else { return ConsolePage.section(id, title, "<p>\(empty)</p>\n") }
-        var table = ConsoleTable(caption, [label] + columns.map(\.head))
-        for label in labels { table.add("\(label)", zip(columns, values).map { $1[label].map(ConsoleNumber.count) ?? $0.none }) }
+        var table = ConsoleTable(caption, [label] + (texts.map { [$0.head] } ?? []) + columns.map(\.head))
+        for label in labels {
+            let text = texts.map { texts -> [HTML] in ["\(texts.byLabel[label] ?? "none")"] } ?? []
+            table.add("\(label)", text + zip(columns, values).map { $1[label].map(ConsoleNumber.count) ?? $0.none })
+        }
         return ConsolePage.section(id, title, table.html)
     }
 }

@@ -1,3 +1,5 @@
+import SluiceIdentity
+
 /// The counters of functions and of triggers, by name.
 struct ConsoleFunctions: Sendable {
     private static let functions = ConsoleCounters(
@@ -14,6 +16,26 @@ struct ConsoleFunctions: Sendable {
         ])
 
     let metrics: Metrics
+    /// The targets of functions by their names.
+    let targets: [String: String]
 
-    var html: HTML { "\(Self.functions.html(metrics))\(Self.triggers.html(metrics))" }
+    init(metrics: Metrics, functions: [AppFunction]) {
+        self.metrics = metrics
+        targets = Dictionary(functions.map { ($0.name, Self.text($0.target)) }) { _, last in last }
+    }
+
+    var html: HTML {
+        var functions = Self.functions
+        functions.texts = ("Runs in", targets)
+        return "\(functions.html(metrics))\(Self.triggers.html(metrics))"
+    }
+
+    /// Returns a target without the URL of a service, which may have a key.
+    private static func text(_ target: FunctionTarget?) -> String {
+        switch target {
+        case .webhook: "a service"
+        case .plugin(let target): "the plugin \(target.plugin)"
+        case nil: "none"
+        }
+    }
 }

@@ -33,7 +33,7 @@ struct ConsolePlugins: Sendable {
 
     private static func title(_ standing: PluginHealth) -> HTML {
         let file = standing.path.split(separator: "/").last.map { String($0) } ?? standing.path
-        return "\(standing.info.map { "\($0.name) \($0.version)" } ?? file)"
+        return "\(standing.info.map { "\($0.name) \($0.version)" } ?? file)\(standing.isForFunctions ? ", functions" : "")"
     }
 
     private static func cells(_ standing: PluginHealth) -> [HTML] {

@@ -30,7 +30,8 @@ extension PluginHealth {
         [
             "file": .string(path), "name": info.map { .string($0.name) } ?? .null, "version": info.map { .string($0.version) } ?? .null,
             "hooks": .array((info?.hooks.map(\.name).sorted() ?? []).map { .string($0) }), "state": .string(state.rawValue),
-            "in_process": .bool(isInProcess), "process": processID.map { .int(Int64($0)) } ?? .null, "calls": .int(Int64(calls)),
+            "for_functions": .bool(isForFunctions), "in_process": .bool(isInProcess), "process": processID.map { .int(Int64($0)) } ?? .null,
+            "calls": .int(Int64(calls)),
             "denied": .int(Int64(denied)), "failures": .int(Int64(failures)), "hosts_ended": .int(Int64(ends)),
             "last_error": trouble.map { trouble in
                 [

@@ -43,7 +43,7 @@ struct AdminRoutes: Sendable {
         ConsoleLogin(access: access).add(to: guarded)
         let console = guarded.group().add(middleware: ConsoleAuthorization(access: access))
         ConsoleRoutes(
-            console: Console(parts, app: configuration.app.appID, gauges: gauges),
+            console: Console(parts, app: configuration.app, gauges: gauges),
             questions: [.why(objectExplainer), .explain(subscriptionExplainer)],
             audit: ConsoleAudit(parts.audit, environment: parts.sessionServices.environment)
         ).add(to: console)

@@ -12,7 +12,8 @@ struct PluginRules: Rules {
     func openSession(user: UserContext, types: [String]) async throws -> SessionPlan {
         let isDevelopment = authority.current().isDevelopment
         var asking = user
-        asking.functions = try await functions.results(of: generations.app.ruleCalls, for: user)
+        let generation = generations.current
+        asking.functions = try await functions.results(of: generation.app.ruleCalls, for: user, generation: generation.number)
         guard let plan = try await generations.ask({ [asking] in try await $0.openSession(user: asking, types: types) }) else {
             let allowed: TypePlan = isDevelopment ? .open : .denied
             return SessionPlan(types: Dictionary(types.map { ($0, allowed) }, uniquingKeysWith: { first, _ in first }))

@@ -16,23 +16,31 @@ actor RuleFunctions {
     static let patience: UInt64 = 30_000_000_000
 
     private let functions: any AppFunctions
-    private let facts: WebhookFunctions.App
+    private let facts: FunctionFacts
+    /// The functions that plugins run. Another generation of the rules may decide otherwise.
+    private let inPlugins: Set<String>
     private let environment: any Environment
     private let turns = AsyncSemaphore(width: RuleFunctions.width)
     private var results = RuleResults()
     private var running: [RuleResults.Key: Task<Result<JSON, SluiceError>, Never>] = [:]
 
-    init(_ functions: any AppFunctions, facts: WebhookFunctions.App, environment: any Environment) {
+    init(_ functions: any AppFunctions, facts: FunctionFacts, inPlugins: Set<String> = [], environment: any Environment) {
         self.functions = functions
+        self.inPlugins = inPlugins
         self.facts = facts
         self.environment = environment
     }
 
     /// Returns the results of calls for a user.
     ///
+    /// - Parameter generation: The generation of the rules.
     /// - Throws: `pluginUnavailable` if a function fails or does not answer. The session then waits for its permissions, as for a plugin.
-    func results(of calls: [RuleCall], for user: UserContext) async throws(SluiceError) -> [RuleFunctionResult] {
-        let answers = calls.map { answer(RuleResults.Key($0, for: user)) }
+    func results(
+        of calls: [RuleCall], for user: UserContext, generation: UInt64 = 1
+    ) async throws(SluiceError) -> [RuleFunctionResult] {
+        let answers = calls.map { call in
+            answer(RuleResults.Key(call, for: user, generation: inPlugins.contains(call.name) ? generation : 0))
+        }
         var found: [RuleFunctionResult] = []
         for (call, answer) in zip(calls, answers) {
             switch await answer.value {

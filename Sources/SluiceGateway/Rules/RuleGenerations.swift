@@ -54,8 +54,11 @@ final class RuleGenerations: Sendable {
         self.environment = environment
     }
 
+    /// The generation in use.
+    var current: Generation { state.withLock { $0.current } }
+
     /// The number of the generation in use, from 1.
-    var number: UInt64 { state.withLock { $0.current.number } }
+    var number: UInt64 { current.number }
 
     /// The number of plugins that lack a part of the sandbox, by part.
     var missing: [String: Int] { state.withLock { $0.current }.chain.missing }
@@ -86,6 +89,7 @@ final class RuleGenerations: Sendable {
     func start(_ schema: AppSchema) async throws {
         let first = state.withLock { $0.current }
         try await first.chain.start()
+        try first.app.check(first.chain.plugins)
         try await first.chain.configure(app: first.description(schema, customDataFields(first.app)))
         try await first.chain.conform(schema: schema.schema)
     }
@@ -111,6 +115,7 @@ final class RuleGenerations: Sendable {
             let next = Generation(number: before.number + 1, chain: chain, app: app)
             do {
                 try await chain.start()
+                try app.check(chain.plugins)
                 let fields = try await self.customDataFields(app)
                 // Read last: a schema that grows from here on reaches the new generation through `configure`, which waits for this turn.
                 let schema = schema()

@@ -10,6 +10,8 @@ struct RulePlugins: Sendable {
     private let configuration: GatewayConfiguration.Plugins
     /// The folder that relative paths in the list refer to.
     private let directory: String?
+    /// The plugins that run the functions of the gateway's start. Edits of functions take effect after a restart.
+    private let functionPlugins: Set<String>
     private let isDevelopment: Bool
     private let records: PluginRecords
     private let services: PluginServices
@@ -19,6 +21,7 @@ struct RulePlugins: Sendable {
     init(_ configuration: GatewayConfiguration, records: PluginRecords, services: PluginServices, telemetry: Telemetry, logger: Logger) {
         self.configuration = configuration.plugins
         directory = configuration.directory
+        functionPlugins = Set(configuration.app.functionPlugins.map(\.plugin))
         isDevelopment = configuration.isDevelopment
         self.records = records
         self.services = services
@@ -32,7 +35,8 @@ struct RulePlugins: Sendable {
     func chain(_ app: AppConfiguration) throws(SluiceError) -> PluginChain {
         let records = records
         return PluginChain(
-            plugins: try specs(app), hostExecutable: try InstalledFiles.pluginHost(), logger: logger,
+            plugins: try specs(app), functionPlugins: functionPlugins.union(app.functionPlugins.map(\.plugin)),
+            hostExecutable: try InstalledFiles.pluginHost(), logger: logger,
             observer: telemetry.metrics.pluginObserver(tracer: telemetry.tracer), services: services.host,
             keep: { (kept) async throws(SluiceError) in try await records.keep(kept) })
     }

@@ -13,12 +13,12 @@ package struct AppFunction: Hashable, Sendable {
     /// The condition under which a user may call it.
     package var condition: Condition
     package var identity: Identity
-    /// The service that runs it; nil for none.
-    package var target: WebhookTarget?
+    /// The service or plugin that runs it; nil for none.
+    package var target: FunctionTarget?
 
     package init(
         _ name: String, isPrivate: Bool = false, condition: Condition = .constant(true), identity: Identity = .caller,
-        target: WebhookTarget? = nil
+        target: FunctionTarget? = nil
     ) {
         self.name = name
         self.isPrivate = isPrivate
@@ -26,6 +26,29 @@ package struct AppFunction: Hashable, Sendable {
         self.identity = identity
         self.target = target
     }
+}
+
+/// The part that runs a function.
+package enum FunctionTarget: Hashable, Sendable {
+    case webhook(WebhookTarget)
+    case plugin(PluginTarget)
+}
+
+/// The plugin behind a function.
+package struct PluginTarget: Hashable, Sendable {
+    /// The beginning of a target that names a plugin, in the place of a URL.
+    package static let scheme = "plugin:"
+    /// The longest time is shorter than for a service, because an edit of the rules waits for running calls.
+    package static let milliseconds: ClosedRange<Int64> = 100...60_000
+
+    /// The name of the plugin, as its library has it.
+    package var plugin: String
+    /// The time for a call with the wait for its turn, in milliseconds.
+    package var milliseconds = WebhookTarget.defaultMilliseconds
+    /// The largest answer, in bytes.
+    package var answerBytes = WebhookTarget.defaultAnswerBytes
+
+    package init(_ plugin: String) { self.plugin = plugin }
 }
 
 /// The service behind a function.

@@ -19,6 +19,8 @@ package struct FunctionCall: Hashable, Sendable {
     package var caller: Caller
     /// The id, which is the same whenever the call is repeated; nil for a new one.
     package var id: String?
+    /// `true` for a login of `custom-function`, whose payload is the one argument. A plugin answers it by its hook `authenticate`.
+    package var isLogin = false
 
     package init(_ name: String, arguments: [JSON], caller: Caller, id: String? = nil) {
         self.name = name

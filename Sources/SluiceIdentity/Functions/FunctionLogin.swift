@@ -3,7 +3,8 @@ import SluiceValues
 
 /// Identifies users by a function of the app, the provider `custom-function`.
 ///
-/// The function receives the payload of the login. It returns the user's id at the app's own service, or fails.
+/// The function receives the payload of the login. It returns the user's id at the app's own service, or fails. If a plugin runs it, the
+/// hook `authenticate` takes its place.
 package struct FunctionLogin: Sendable {
     package static let provider = "custom-function"
 
@@ -23,7 +24,9 @@ package struct FunctionLogin: Sendable {
         let payload = JSON.object((body.members ?? []).filter { $0.key != "options" })
         let result: JSON
         do throws(SluiceError) {
-            result = try await functions.call(FunctionCall(function, arguments: [payload], caller: .system))
+            var call = FunctionCall(function, arguments: [payload], caller: .system)
+            call.isLogin = true
+            result = try await functions.call(call)
         } catch {
             guard error.code == .functionFailed else { throw error }
             throw SluiceError(

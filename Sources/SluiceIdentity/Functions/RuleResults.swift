@@ -7,9 +7,12 @@ package struct RuleResults: Sendable {
     package struct Key: Hashable, Sendable {
         package var call: RuleCall
         package var user: UserContext
+        /// The generation of the plugin that runs the function; 0 for a service.
+        package var generation: UInt64
 
-        package init(_ call: RuleCall, for user: UserContext) {
+        package init(_ call: RuleCall, for user: UserContext, generation: UInt64 = 0) {
             self.call = call
+            self.generation = generation
             self.user = user
             // Those of an earlier plan decide nothing.
             self.user.functions = []

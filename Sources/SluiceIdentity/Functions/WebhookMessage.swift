@@ -14,14 +14,10 @@ package struct WebhookMessage: Sendable {
     /// - Parameter id: The id of the call, which all attempts share.
     package init(_ call: FunctionCall, of function: AppFunction, app: String, id: String) {
         self.id = id
-        let user: JSON =
-            switch call.caller {
-            case .user(let user), .rules(let user): user.json
-            case .system: .null
-            }
+        let user = call.user
         let json: JSON = [
-            "function": .string(function.name), "arguments": .array(call.arguments), "user": user,
-            "run_as": function.identity.name(caller: user["id"]), "app": .string(app), "request_id": .string(id),
+            "function": .string(function.name), "arguments": .array(call.arguments), "user": user?.json ?? .null,
+            "run_as": .string(function.identity.name(caller: user?.id)), "app": .string(app), "request_id": .string(id),
         ]
         body = json.utf8
     }
@@ -49,11 +45,22 @@ package struct WebhookMessage: Sendable {
 }
 
 extension AppFunction.Identity {
-    fileprivate func name(caller: JSON?) -> JSON {
+    /// Returns the id of the user whose rights the function has, or `system`.
+    func name(caller: String?) -> String {
         switch self {
         case .caller: caller ?? "system"
         case .system: "system"
-        case .user(let id): .string(id)
+        case .user(let id): id
+        }
+    }
+}
+
+extension FunctionCall {
+    /// The user of the call; nil if the gateway itself calls.
+    var user: UserContext? {
+        switch caller {
+        case .user(let user), .rules(let user): user
+        case .system: nil
         }
     }
 }
@@ -89,8 +96,7 @@ package enum WebhookAnswer {
                 .functionFailed, "The function '\(function)' did not answer with JSON.", cause: .error(error))
         }
         if let error = json["error"] {
-            let text = error["message"]?.string ?? error.string ?? "The function '\(function)' failed."
-            throw SluiceError(.functionFailed, String(text.unicodeScalars.prefix(messageLength)))
+            throw Self.error(error["message"]?.string ?? error.string, of: function)
         }
         guard let result = json["result"] else {
             throw SluiceError(
@@ -98,6 +104,11 @@ package enum WebhookAnswer {
                 fix: #"Let its service answer with {"result": …}."#)
         }
         return result
+    }
+
+    /// Returns a function's own error.
+    static func error(_ text: String?, of function: String) -> SluiceError {
+        SluiceError(.functionFailed, String((text ?? "The function '\(function)' failed.").unicodeScalars.prefix(messageLength)))
     }
 
     private static func failure(_ answer: OutboundAnswer, _ function: String) -> SluiceError {

@@ -1,5 +1,5 @@
 import SluiceCore
-import SluiceGateway
+package import SluiceGateway
 import SluicePluginHost
 
 /// The judgement of an app directory and its plugins: the results of the readers that `sluice serve` uses.
@@ -39,6 +39,15 @@ package enum AppFindings {
                     fix: part == "process"
                         ? "Run it in a process of its own." : "Use a kernel of Linux 5.13 or later with Landlock and seccomp.")
             }
+        }
+    }
+
+    /// Returns the findings of functions whose target is a plugin; none if a plugin has a problem of its own.
+    package static func findings(_ functions: [FunctionPlugin], in plugins: [PluginInspection.Entry]) -> [CheckFinding] {
+        let infos = plugins.compactMap(\.info)
+        guard infos.count == plugins.count else { return [] }
+        return functions.compactMap { function in
+            function.problem(with: infos).map { CheckFinding(.error, .plugins, function.function, $0.error) }
         }
     }
 }

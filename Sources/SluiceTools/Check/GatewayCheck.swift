@@ -80,6 +80,7 @@ package struct GatewayCheck: Sendable {
             let files = RuleFiles(directory: options.directory, keys: options.plugins.keys, inProcess: false)
             let entries = try await PluginInspection.entries(of: app, files, beside: options.plugins.files, configures: true)
             report.add(AppFindings.findings(entries, directory: options.directory, needsSignature: !options.plugins.keys.isEmpty))
+            report.add(AppFindings.findings(app.functionPlugins, in: entries))
             if options.plugins.inProcess {
                 report.add([
                     CheckFinding(

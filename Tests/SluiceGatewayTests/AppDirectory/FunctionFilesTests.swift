@@ -1,6 +1,7 @@
 import SluiceCore
 import SluiceGateway
 import SluiceIdentity
+import SluicePluginHost
 import SluiceValues
 import Testing
 
@@ -39,9 +40,9 @@ import Testing
         let all = WebhookTarget(url: "https://hooks.example/all", secret: "hook")
         #expect(
             app.functions == [
-                AppFunction("sum", condition: try Condition(["%%user.type": "normal"]), target: sum),
-                AppFunction("admin", isPrivate: true, identity: .system, target: all),
-                AppFunction("other", identity: .user(id: "u1"), target: all),
+                AppFunction("sum", condition: try Condition(["%%user.type": "normal"]), target: .webhook(sum)),
+                AppFunction("admin", isPrivate: true, identity: .system, target: .webhook(all)),
+                AppFunction("other", identity: .user(id: "u1"), target: .webhook(all)),
             ])
         #expect(!app.notes.contains { $0.file.hasPrefix("functions/") }, "\(app.notes)")
     }
@@ -117,6 +118,69 @@ import Testing
         #expect(problems.count == 1, "\(problems)")
         #expect(problems.first?.file == "sluice.json" && problems.first?.line == 3, "\(problems)")
         #expect(problems.first?.message.contains(message) == true && problems.first?.fix.contains(fix) == true, "\(problems)")
+    }
+
+    // MARK: Plugins
+
+    private static func plugin(_ entry: String) -> String {
+        "{ \"secrets\": { \"hook\": { \"environment\": \"HOOK\" } },\n\"functions\": {\n\"sum\": {\(entry) } } }"
+    }
+
+    @Test func `have a plugin in the place of a URL, with its bounds`() throws {
+        let settings = """
+            { "functions": {
+                "sum": { "url": "plugin:Desk", "timeout_ms": 60000, "answer_bytes": 10 },
+                "*": { "url": "plugin:Other" }
+            } }
+            """
+        var files = Self.files(#"[{ "name": "sum" }, { "name": "enter" }, { "name": "more" }]"#, settings)
+        files["auth/providers.json"] = """
+            {
+                "custom-function": {
+                    "name": "custom-function", "type": "custom-function", "disabled": false, "config": { "authFunctionName": "enter" }
+                }
+            }
+            """
+        let app = try AppDirectory.read(files: files)
+        var desk = PluginTarget("Desk")
+        (desk.milliseconds, desk.answerBytes) = (60_000, 10)
+        let targets = app.functions.map(\.target)
+        #expect(targets == [.plugin(desk), .plugin(PluginTarget("Other")), .plugin(PluginTarget("Other"))])
+        #expect(app.isEnabled(provider: "custom-function") && !app.notes.contains { $0.file.hasPrefix("functions/") })
+        #expect(app.functionPlugins.map(\.plugin) == ["Desk", "Other", "Other"])
+        #expect(app.functionPlugins.map(\.hook) == [.callFunction, .authenticate, .callFunction])
+        #expect(app.functionPlugins.map(\.line) == [2, 3, 3] && app.functionPlugins.allSatisfy { $0.file == "sluice.json" })
+    }
+
+    @Test(arguments: [
+        (#""url": "plugin:Desk", "secret": "hook""#, "'secret' has no meaning for a function with a plugin.", "Remove it"),
+        (#""url": "plugin:Desk", "idempotent": true"#, "'idempotent' has no meaning", "answer_bytes, timeout_ms, url"),
+        (#""url": "plugin:Desk", "allow_private_addresses": false"#, "'allow_private_addresses' has no meaning", "write its URL"),
+        (#""url": "plugin:Desk", "time_ms": 5"#, "'time_ms' is not a known key", "timeout_ms"),
+        (#""url": "plugin:Desk", "timeout_ms": 60001"#, "60001 is out of range", "100 to 60000"),
+        (#""url": "plugin:""#, "name of the plugin is missing", "plugin:NAME"),
+        (#""url": "Plugin:Desk", "secret": "hook""#, "must start with https://", "plugin:NAME"),
+    ])
+    func `with a plugin and a mistake are refused, with place and fix`(entry: String, message: String, fix: String) {
+        let problems = AppFixture.problems(of: Self.files(#"[{ "name": "sum" }]"#, Self.plugin(entry)))
+        #expect(problems.count == 1, "\(problems)")
+        #expect(problems.first?.file == "sluice.json" && problems.first?.line == 3, "\(problems)")
+        #expect(problems.first?.message.contains(message) == true && problems.first?.fix.contains(fix) == true, "\(problems)")
+    }
+
+    @Test func `need a plugin that is loaded and has the hook`() throws {
+        let files = Self.files(#"[{ "name": "sum" }]"#, Self.plugin(#""url": "plugin:Desk""#))
+        let function = try #require(try AppDirectory.read(files: files).functionPlugins.first)
+        func info(_ name: String, _ hooks: Set<Hook>) -> PluginInfo { PluginInfo(name: name, version: "1", hooks: hooks) }
+        #expect(function.problem(with: [info("Desk", [.callFunction])]) == nil)
+        let absent = try #require(function.problem(with: [info("Rules", [.openSession]), info("Desks", [.callFunction])]))
+        #expect(absent.code == .configMissing && absent.place.hasPrefix("sluice.json:3:"))
+        #expect(absent.message.contains("no plugin 'Desk' for the function 'sum'. The app has 'Rules', 'Desks'."), "\(absent)")
+        #expect(absent.fix == "Did you mean 'Desks'?")
+        let bare = try #require(function.problem(with: [info("Desk", [.authenticate]), info("Other", [.callFunction])]))
+        #expect(bare.code == .configInvalid && bare.message.contains("has no hook call_function. With the hook the app has 'Other'."))
+        let none = try #require(function.problem(with: []))
+        #expect(none.message.contains("The app has no plugin.") && none.fix.contains("plugins.json"))
     }
 
     // MARK: Rules

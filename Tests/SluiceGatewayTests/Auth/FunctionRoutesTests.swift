@@ -15,9 +15,9 @@ struct `Calls of functions by clients` {
     private static func fixture(
         _ http: ScriptedHTTP, _ change: (inout AppFunction) -> Void = { _ in }
     ) async throws -> (AuthFixture, token: String, user: String) {
-        var function = AppFunction("sum", target: WebhookTarget(url: "https://hooks.example/sum", secret: "hook"))
+        var function = AppFunction("sum", target: .webhook(WebhookTarget(url: "https://hooks.example/sum", secret: "hook")))
         change(&function)
-        let functions = WebhookFunctions(
+        let functions = FunctionDispatcher(
             [function, AppFunction("hidden", isPrivate: true, target: function.target)], of: .init(id: "shop"),
             keys: ["hook": Array("key".utf8)],
             ports: .init(

@@ -51,6 +51,16 @@ import Testing
         #expect(scripted.calls.count == 4)
     }
 
+    @Test func `in a plugin are called again by the next generation of the rules`() async throws {
+        let scripted = ScriptedFunctions { _ in true }
+        let functions = RuleFunctions(
+            scripted, facts: .init(id: "shop"), inPlugins: ["isOpen"], environment: ManualEnvironment())
+        for generation in [1, 1, 2, 2] as [UInt64] {
+            _ = try await functions.results(of: Self.calls, for: Self.ann, generation: generation)
+        }
+        #expect(scripted.calls.map(\.name).sorted() == ["isChief", "isOpen", "isOpen"])
+    }
+
     @Test func `run in a bounded number at a time`() async throws {
         let running = Mutex((now: 0, most: 0))
         let scripted = ScriptedFunctions { _ in

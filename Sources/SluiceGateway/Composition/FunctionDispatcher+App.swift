@@ -3,22 +3,25 @@ import SluiceCore
 import SluiceIdentity
 import SluicePorts
 
-extension WebhookFunctions {
+extension FunctionDispatcher {
     /// Makes the functions of an app, with the secrets of their services.
     ///
     /// - Throws: As `AppSecrets.text(of:in:)`.
     static func open(
-        _ app: AppConfiguration, http: any OutboundHTTP, metrics: Metrics, environment: any Environment, logger: Logger
-    ) throws(SluiceError) -> WebhookFunctions {
+        _ app: AppConfiguration, http: any OutboundHTTP, plugins: any FunctionPlugins, metrics: Metrics, environment: any Environment,
+        logger: Logger
+    ) throws(SluiceError) -> FunctionDispatcher {
         let variables = ProcessEnvironment()
         var keys: [String: [UInt8]] = [:]
-        for name in Set(app.functions.compactMap { $0.target?.secret }) {
+        for function in app.functions {
+            guard case .webhook(let target) = function.target, keys[target.secret] == nil else { continue }
+            let name = target.secret
             keys[name] = Array(try app.secrets.text(of: name, in: variables).utf8)
         }
-        return WebhookFunctions(
+        return FunctionDispatcher(
             app.functions, of: app.functionFacts, keys: keys,
             ports: .init(
-                http: http, environment: environment, logger: logger,
+                http: http, plugins: plugins, environment: environment, logger: logger,
                 called: { function, nanoseconds, error in
                     metrics.number(.functionCalls, label: function).add()
                     if error != nil { metrics.number(.functionFailures, label: function).add() }
@@ -29,5 +32,5 @@ extension WebhookFunctions {
 
 extension AppConfiguration {
     /// The facts that conditions and arguments of functions need.
-    var functionFacts: WebhookFunctions.App { .init(id: appID, values: values, environmentTag: environmentTag) }
+    var functionFacts: FunctionFacts { .init(id: appID, values: values, environmentTag: environmentTag) }
 }
