@@ -46,7 +46,7 @@ import Testing
                 swift test \(options) >../said 2>&1 || { cat ../said >&2; exit 1; }
                 """, in: folder.path) == 0)
         let said = try String(contentsOfFile: folder.path + "/said", encoding: .utf8)
-        #expect(said.contains("Test run with 2 tests in 1 suite passed"), "\(said.suffix(2_000))")
+        #expect(said.contains("Test run with 3 tests in 1 suite passed"), "\(said.suffix(2_000))")
         let check = try Program("sluice", ["plugin", "check", "\(folder.path)/OwnThings/.build/debug/libOwnThings.so", "--json"])
         let checked = try JSON.parse(Array((try #require(await check.line(within: 60), "\(check.said)")).utf8))
         #expect(checked["fit"] == true && checked["name"] == "OwnThings")
@@ -83,7 +83,9 @@ import Testing
         let lines = await list.remainingLines() ?? []
         #expect(lines.contains { $0.hasPrefix("libAppServicesRules.so: AppServicesRules 1.0") }, "\(lines)")
         #expect(
-            lines.contains { $0.hasPrefix("plugins/OpenShops/libOpenShops.so: OpenShops 0.1: check_write, configure, open_session") },
+            lines.contains {
+                $0.hasPrefix("plugins/OpenShops/libOpenShops.so: OpenShops 0.1: call_function, check_write, configure, open_session")
+            },
             "\(lines)")
 
         // A file that is another now is named, and the exit code tells.
