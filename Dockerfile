@@ -16,18 +16,19 @@ WORKDIR /source
 COPY Package.swift ./
 RUN swift package resolve
 COPY . .
-RUN for product in sluice sluice-plugin-host; do \
-        swift build -c release --static-swift-stdlib --product "$product" || exit 1; \
+RUN for product in sluice sluice-plugin-host AppServicesRules WeatherIngest RateLimits FieldRedaction AuditTrail FreezeC; do \
+        swift build -c release --product "$product" || exit 1; \
     done
-# The option above reaches programs only. Plugins are given a Swift runtime of their own, since the image has none.
-RUN for product in AppServicesRules WeatherIngest RateLimits FieldRedaction AuditTrail FreezeC; do \
-        swift build -c release --scratch-path .build-plugins -Xswiftc -static-stdlib --product "$product" || exit 1; \
-    done
+# Programs and plugins share one Swift runtime: each of its own would be 60 MB for the gateway and 8 MB for a plugin.
 RUN install -d /image/bin /image/lib/sluice/plugins \
     && install .build/release/sluice .build/release/sluice-plugin-host /image/bin/ \
     && for product in AppServicesRules WeatherIngest RateLimits FieldRedaction AuditTrail FreezeC; do \
-        install -m 644 ".build-plugins/release/lib$product.so" /image/lib/sluice/plugins/ || exit 1; \
+        install -m 644 ".build/release/lib$product.so" /image/lib/sluice/plugins/ || exit 1; \
     done \
+    && ldd /image/bin/* /image/lib/sluice/plugins/*.so | sed -n 's,.* => \(/.*/swift/linux/[^ ]*\) .*,\1,p' | sort -u \
+        | xargs -I '{}' install -m 644 '{}' /image/lib/ \
+    && test -f /image/lib/libswiftCore.so \
+    && install -D -m 644 "$(dirname "$(readlink -f "$(command -v swift)")")/../share/swift/LICENSE.txt" /image/share/doc/sluice/swift/LICENSE.txt \
     && dev/install-manual .build/release/sluice /image \
     && install -D -m 644 LICENSE /image/share/doc/sluice/LICENSE \
     && for package in .build/checkouts/*/; do \
@@ -36,18 +37,19 @@ RUN install -d /image/bin /image/lib/sluice/plugins \
         find "$package" -maxdepth 1 -type f \( -iname 'LICEN[CS]E*' -o -iname 'NOTICE*' \) -exec install -m 644 {} "$folder/" \; ; \
     done \
     && strip /image/bin/* \
-    && strip --strip-unneeded /image/lib/sluice/plugins/* \
+    && strip --strip-unneeded /image/lib/*.so /image/lib/sluice/plugins/* \
     && find .build/release/ -maxdepth 1 -name '*.resources' -exec cp -R {} /image/bin/ \;
 
 FROM ${BASE_IMAGE}
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
         ca-certificates curl libcurl4 libisal2 libpq5 librdkafka1 libsqlite3-0 libssl3 libstdc++6 libzstd1 tini tzdata zlib1g \
+    && apt-get clean \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --home-dir /var/lib/sluice --create-home --shell /usr/sbin/nologin sluice
 COPY --from=build /image/ /usr/local/
-# Proves at build time that the image holds every library that the programs and plugins ask for.
-RUN ! ldd /usr/local/bin/sluice /usr/local/bin/sluice-plugin-host /usr/local/lib/sluice/plugins/*.so | grep 'not found'
+# Makes the runtime known, and proves at build time that the image holds every library that the programs and plugins ask for.
+RUN ldconfig && ! ldd /usr/local/bin/sluice /usr/local/bin/sluice-plugin-host /usr/local/lib/sluice/plugins/*.so | grep 'not found'
 USER sluice
 WORKDIR /var/lib/sluice
 EXPOSE 8090 8091
