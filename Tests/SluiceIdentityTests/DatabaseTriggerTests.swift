@@ -6,6 +6,7 @@ import Testing
 @Suite struct `A database trigger` {
     private static let before: [JSON.Member] = [
         .init("_id", "o1"), .init("status", "open"), .init("total", 5), .init("tags", ["new"]), .init("paid", .null),
+        .init("at", .null), .init("price", .null), .init("items", []), .init("owner", .null),
     ]
     private static let after: [JSON.Member] = [
         .init("_id", "o1"), .init("status", "done"), .init("total", 7.5), .init("tags", ["new", "big"]), .init("paid", .null),
