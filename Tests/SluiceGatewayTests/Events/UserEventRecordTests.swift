@@ -46,6 +46,7 @@ import Testing
     /// The JSON form of a message, as a reader would write it.
     private static func json(_ message: PBUserEvent) throws -> JSON {
         let kinds: [PBUserEvent.Kind: String] = [
+            .registered: "registered",
             .created: "created", .loggedIn: "logged in", .disabled: "disabled", .enabled: "enabled", .deleted: "deleted",
         ]
         var time = PBValue()
