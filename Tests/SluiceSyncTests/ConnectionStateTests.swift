@@ -79,6 +79,23 @@ import Testing
         }
     }
 
+    /// The gateway said so while the file was read, and the client took it for a message in the wrong place.
+    @Test func `a gateway that ends before Hello is left with its back-off, and nothing is told as a fault`() {
+        var harness = MachineHarness()
+        harness.feed(.start(token: "t"))
+        harness.feed(.connected(1))
+        let error = SluiceError(.shuttingDown, "The gateway is shutting down.")
+        harness.receive(.error(error, .transient, fatal: true, backoffMilliseconds: 4_000))
+        #expect(harness.waiting == 4_000)
+        #expect(harness.reports.contains(.interrupted(error, isFault: false)))
+        harness.feed(.loaded(1, LocalState()))
+        #expect(harness.sent.isEmpty)
+        harness.feed(.tick, after: 4_000)
+        harness.open()
+        #expect(harness.machine.phase == .open)
+        #expect(!harness.sent.contains { if case .reportError = $0 { true } else { false } })
+    }
+
     @Test func `a Welcome alone does not count as a success`() {
         var harness = MachineHarness()
         harness.feed(.start(token: "t"))

@@ -11,6 +11,8 @@ extension SyncStateMachine {
         case (.greeting, .error(let error, let action, let fatal, let backoff)),
             (.open, .error(let error, let action, let fatal, let backoff)):
             refused(error, action, fatal: fatal, backoff)
+        // A gateway that ends, or that takes no more connections, does not wait for Hello.
+        case (.loading, .error(let error, _, _, let backoff)): fail(error, atLeast: backoff, mendsItself: true)
         case (.open, .welcome): blame(SluiceError(.badMessageOrder, "The gateway sent a second Welcome."))
         case (.open, _):
             prove()
