@@ -597,8 +597,9 @@ let package = Package(
         tests(
             "SluiceTools",
             dependencies: [
-                "SluiceValues", "SluiceCore", "SluiceCompression", "SluicePorts", "SluicePostgres", "SluiceKafka", "SluiceNet",
-                "SluicePluginHost", "SluiceGateway", "SluiceTools", "TestSupport", .product(name: "Logging", package: "swift-log"),
+                "SluiceValues", "SluiceCore", "SluiceWire", "SluiceCompression", "SluicePorts", "SluicePostgres", "SluiceKafka",
+                "SluiceNet", "SluicePluginHost", "SluiceGateway", "SluiceSync", "SluiceTools", "TestSupport",
+                .product(name: "Logging", package: "swift-log"),
             ]),
         tests(
             "EndToEnd",

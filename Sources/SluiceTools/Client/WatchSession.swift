@@ -1,5 +1,5 @@
 import SluiceCore
-import SluiceSync
+package import SluiceSync
 import SluiceValues
 import SluiceWire
 import SwiftProtobuf
@@ -8,10 +8,12 @@ import SwiftProtobuf
 package struct WatchSession {
     private let type: String
     private let query: String
+    private let transport: any SyncTransport
 
-    package init(type: String, query: String) {
+    package init(type: String, query: String, transport: any SyncTransport = WebSocketTransport()) {
         self.type = type
         self.query = query
+        self.transport = transport
     }
 
     /// Runs until the gateway closes the connection or rejects the query.
@@ -19,9 +21,9 @@ package struct WatchSession {
     /// - Throws: The gateway's error; `connectionFailed` if it closes the connection.
     package func run(url: String, app: String, token: String) async throws {
         let address = "ws" + url.dropFirst("http".count) + WireProtocol.path(app: app)
-        let connection = try await WebSocketTransport().connect(SyncRequest(url: address))
-        try await send(hello(token), over: connection)
-        try await send(subscription, over: connection)
+        let connection = try await transport.connect(SyncRequest(url: address))
+        defer { connection.close() }
+        let unsent = await send([hello(token), subscription], over: connection)
         var schema = Schema([])
         while let inbound = try await connection.next() {
             guard case .message(let bytes) = inbound else { continue }
@@ -35,11 +37,18 @@ package struct WatchSession {
             default: break
             }
         }
-        throw SluiceError(.connectionFailed, "The gateway closed the connection.")
+        throw unsent ?? SluiceError(.connectionFailed, "The gateway closed the connection.")
     }
 
-    private func send(_ message: PBClientMessage, over connection: any SyncConnection) async throws {
-        try await connection.send(try WireProtocol.encode(message))
+    /// - Returns: Why a message could not be sent. The gateway may have refused an earlier one and closed: its reason is to be read first.
+    private func send(_ messages: [PBClientMessage], over connection: any SyncConnection) async -> SluiceError? {
+        do throws(SluiceError) {
+            for message in messages { try await connection.send(try WireProtocol.encode(message)) }
+            return nil
+        } catch {
+            connection.close()
+            return error
+        }
     }
 
     private func hello(_ token: String) -> PBClientMessage {
