@@ -56,6 +56,33 @@ import Testing
         #expect(try Self.read([Zstd.compress(chunk)], .zstd) == Array(chunk.utf8))
     }
 
+    /// A frame whose header says one byte, and which has three empty blocks.
+    @Test func `of zstd has the size of its header, however it arrives`() throws {
+        let frame: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD, 0x20, 0x01, 0, 0, 0, 0, 0, 0, 1, 0, 0]
+        for length in 1...frame.count {
+            let pieces = stride(from: 0, to: frame.count, by: length).map { Array(frame[$0..<min($0 + length, frame.count)]) }
+            let error = #expect(throws: SluiceError.self) { try Self.read(pieces, .zstd) }
+            #expect(error?.code == .badCompression, "pieces of \(length)")
+        }
+        var whole = frame
+        whole[5] = 0
+        #expect(try Self.read([whole], .zstd) == [])
+        #expect(try Self.read(whole.map { [$0] }, .zstd) == [])
+    }
+
+    @Test func `of zstd may have skippable frames, and none of older formats`() throws {
+        let (plain, skippable): ([UInt8], [UInt8]) = (Array("one".utf8), [0x5A, 0x2A, 0x4D, 0x18, 2, 0, 0, 0, 7, 7])
+        let whole = try skippable + Zstd.compress("one") + skippable
+        #expect(try Self.read([whole], .zstd) == plain)
+        #expect(try Self.read(whole.map { [$0] }, .zstd) == plain)
+        // The magic number of version 0.5.
+        let old: [UInt8] = [0x25, 0xB5, 0x2F, 0xFD, 4, 0xC5, 0xFF, 0x26]
+        for pieces in [[old], old.map { [$0] }, [try Zstd.compress("one") + old]] {
+            let error = #expect(throws: SluiceError.self) { try Self.read(pieces, .zstd) }
+            #expect(error?.code == .badCompression)
+        }
+    }
+
     @Test func `that ends in the middle, or is damaged, says so`() throws {
         let compressed = try Gzip.compress(Array(repeating: 7, count: 10_000))
         for end in [1, 10, compressed.count - 1] {
