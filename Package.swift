@@ -295,7 +295,6 @@ let package = Package(
                 gatewayLibrary("HTTPTypes", of: "swift-http-types"),
                 nio("NIOCore"),
                 gatewayLibrary("ServiceLifecycle", of: "swift-service-lifecycle"),
-                gatewayLibrary("JWTKit", of: "jwt-kit"),
                 gatewayLibrary("Crypto", of: "swift-crypto"),
                 gatewayLibrary("CryptoExtras", of: "swift-crypto"),
                 gatewayLibrary("CoreMetrics", of: "swift-metrics"),

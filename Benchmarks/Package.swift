@@ -147,8 +147,8 @@ let package = Package(
                 "SluiceKafka", "SluiceEmbeddedLog", "SluicePluginHost", "SluiceNet", "SluiceTracing", "SluiceMail",
             ] + log
                 + of("hummingbird", "Hummingbird") + of("swift-http-types", "HTTPTypes") + of("swift-nio", "NIOCore")
-                + of("swift-service-lifecycle", "ServiceLifecycle") + of("jwt-kit", "JWTKit")
-                + of("swift-crypto", "Crypto", "CryptoExtras") + of("swift-metrics", "CoreMetrics")
+                + of("swift-service-lifecycle", "ServiceLifecycle") + of("swift-crypto", "Crypto", "CryptoExtras")
+                + of("swift-metrics", "CoreMetrics")
                 + of("swift-distributed-tracing", "Tracing")),
         shared("SluiceSDK", ["SluiceValues", "SluiceCore", "SluiceQuery", "SluiceMerge", "SluiceReplica", "SluiceSync"]),
         shared("RealmSwift", ["SluiceSDK"]),

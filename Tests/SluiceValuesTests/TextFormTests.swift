@@ -14,6 +14,9 @@ import Testing
             let text = Base64.encode(bytes)
             #expect(text == Data(bytes).base64EncodedString(), "seed \(seed): \(bytes)")
             #expect(Base64.decode(text) == bytes, "seed \(seed): \(text)")
+            let url = Base64.encode(url: bytes)
+            #expect(url == text.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: ""), "seed \(seed): \(bytes)")
+            #expect(Base64.decode(url: url.utf8) == bytes, "seed \(seed): \(url)")
         }
     }
 

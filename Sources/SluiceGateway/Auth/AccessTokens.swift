@@ -1,6 +1,4 @@
 import Crypto
-import FoundationEssentials
-import JWTKit
 package import SluiceCore
 package import SluicePorts
 import SluiceValues
@@ -66,13 +64,13 @@ package struct AccessTokens: Sendable {
     /// Returns an access token with the account's current data. `lifetime` is in seconds.
     package func access(
         for account: UserAccount, login: String, lifetime: Int64 = Self.lifetime
-    ) async throws(SluiceError) -> String {
+    ) throws(SluiceError) -> String {
         let now = environment.wallMilliseconds() / 1_000
         var claims = blank(.access, user: account.id, login: login, now, expires: now + lifetime)
         claims.userData = account.customData
         claims.data = account.data
         claims.identities = account.identities
-        return try await sign(claims)
+        return try keys.sign(claims)
     }
 
     // MARK: Refresh tokens
@@ -85,12 +83,12 @@ package struct AccessTokens: Sendable {
     }
 
     /// Returns a refresh token, which expires with its login.
-    func text(of refresh: Refresh) async throws(SluiceError) -> String {
+    func text(of refresh: Refresh) throws(SluiceError) -> String {
         let login = refresh.login
         let now = environment.wallMilliseconds() / 1_000
         var claims = blank(.refresh, user: login.user, login: login.id, now, expires: login.expires / 1_000)
         claims.generation = refresh.generation
-        return try await sign(claims)
+        return try keys.sign(claims)
     }
 
     /// Returns the facts of a refresh token. Only the directory knows logins that have ended.
@@ -111,24 +109,13 @@ package struct AccessTokens: Sendable {
 
     /// Returns a new login that ends after `lifetime` seconds.
     package func login(of user: String, lifetime: Int64) -> Login {
-        Login(id: Self.random(), user: user, expires: (environment.wallMilliseconds() / 1_000 + lifetime) * 1_000)
+        Login(id: Hex.random(bytes: 16), user: user, expires: (environment.wallMilliseconds() / 1_000 + lifetime) * 1_000)
     }
 
     // MARK: Claims
 
     private func blank(_ kind: Claims.Kind, user: String, login: String, _ now: Int64, expires: Int64) -> Claims {
-        Claims(sub: user, app: appID, typ: kind, iat: now, exp: expires, jti: Self.random(), sid: login)
-    }
-
-    /// Returns 32 random hexadecimal digits.
-    private static func random() -> String { SymmetricKey(size: .bits128).withUnsafeBytes { Hex.encode($0) } }
-
-    private func sign(_ claims: Claims) async throws(SluiceError) -> String {
-        do {
-            return try await keys.sign(claims)
-        } catch {
-            throw SluiceError(.internalError, "A token could not be created.", cause: ErrorCause(error))
-        }
+        Claims(sub: user, app: appID, typ: kind, iat: now, exp: expires, jti: Hex.random(bytes: 16), sid: login)
     }
 
     private func claims(_ text: String, _ kind: Claims.Kind) async throws(SluiceError) -> Claims {

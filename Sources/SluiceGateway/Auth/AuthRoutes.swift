@@ -144,7 +144,7 @@ package struct AuthRoutes: Sendable {
             }
         }
         return JSONResponse([
-            "access_token": .string(try await users.tokens.access(for: linked, login: login)), "user_id": .string(linked.id),
+            "access_token": .string(try users.tokens.access(for: linked, login: login)), "user_id": .string(linked.id),
             "device_id": .string(device(body)),
         ]).response
     }
@@ -191,7 +191,7 @@ package struct AuthRoutes: Sendable {
     /// Returns the device id that the client sent, or a new one.
     private func device(_ body: JSON) -> String {
         if let known = body["options"]?["device"]?["deviceId"]?.string, ObjectIdentifierBytes(hex: known) != nil { return known }
-        return Hex.encode((0..<12).map { _ in UInt8.random(in: .min ... .max) })
+        return Hex.random(bytes: 12)
     }
 
     /// Returns the network address of the client.

@@ -1,7 +1,5 @@
-import Crypto
-import JWTKit
 package import SluiceCore
-import SluiceValues
+import SluiceIdentity
 import Synchronization
 
 /// The keys of an app's tokens. The newest one signs, and all of them verify, so that a rotation logs no user out.
@@ -22,12 +20,12 @@ package final class SigningKeys: Sendable {
     package typealias Source = @Sendable () async throws -> [Key]
 
     private struct State: Sendable {
-        var keys: JWTKeyCollection
-        var ids: Set<String>
+        /// The keys by their ids.
+        var keys: [String: TokenSecret]
         /// The ids of keys that were removed. No reading brings them back.
         var removed: Set<String> = []
-        /// The id of the key that signs.
-        var newest: String
+        /// The key that signs.
+        var newest: TokenSecret
     }
 
     private struct Reads: Sendable {
@@ -37,8 +35,6 @@ package final class SigningKeys: Sendable {
         var running: Task<Void, any Error>?
     }
 
-    /// The shortest key, in bytes.
-    static let keyBytes = 32
     /// The time between two readings for tokens with an unknown key, in nanoseconds. A stranger can name any.
     static let pause: UInt64 = 5_000_000_000
 
@@ -47,7 +43,7 @@ package final class SigningKeys: Sendable {
     private let state: Mutex<State>
     private let reads: Mutex<Reads>
 
-    /// - Throws: `configInvalid` without a key, and for a key of fewer than `keyBytes`; the errors of the source.
+    /// - Throws: `configInvalid` without a key, and those of `TokenSecret`; the errors of the source.
     package init(environment: any Environment, _ source: @escaping Source) async throws {
         self.source = source
         self.environment = environment
@@ -56,21 +52,12 @@ package final class SigningKeys: Sendable {
     }
 
     private static func state(_ keys: [Key]) async throws(SluiceError) -> State {
-        guard let newest = keys.last else { throw SluiceError(.configInvalid, "The app has no signing key.") }
-        let collection = JWTKeyCollection()
-        let (parser, serializer) = (
-            DefaultJWTParser(jsonDecoder: ClaimsDecoder()), DefaultJWTSerializer(jsonEncoder: ClaimsEncoder())
-        )
-        for key in keys {
-            guard key.bytes.count >= keyBytes else {
-                throw SluiceError(
-                    .configInvalid, "The signing key has \(key.bytes.count) bytes.", fix: "Use \(keyBytes) random bytes or more.")
-            }
-            await collection.add(
-                hmac: HMACKey(key: SymmetricKey(data: key.bytes)), digestAlgorithm: .sha256,
-                kid: key.id.isEmpty ? nil : JWKIdentifier(string: key.id), parser: parser, serializer: serializer)
+        var secrets: [String: TokenSecret] = [:]
+        for key in keys { secrets[key.id] = try await TokenSecret(id: key.id, bytes: key.bytes) }
+        guard let newest = keys.last.flatMap({ secrets[$0.id] }) else {
+            throw SluiceError(.configInvalid, "The app has no signing key.")
         }
-        return State(keys: collection, ids: Set(keys.map(\.id)), newest: newest.id)
+        return State(keys: secrets, newest: newest)
     }
 
     /// Reads the keys again, as another gateway may have rotated them.
@@ -78,7 +65,7 @@ package final class SigningKeys: Sendable {
         let fresh = try await Self.state(try await source())
         reads.withLock { $0.last = environment.monotonicNanoseconds() }
         state.withLock { state in
-            let removed = state.removed.union(state.ids).subtracting(fresh.ids)
+            let removed = state.removed.union(state.keys.keys).subtracting(fresh.keys.keys)
             state = fresh
             state.removed = removed
         }
@@ -86,25 +73,28 @@ package final class SigningKeys: Sendable {
 
     // MARK: Tokens
 
-    func sign(_ claims: Claims) async throws -> String {
-        let (keys, newest) = state.withLock { ($0.keys, $0.newest) }
-        return try await keys.sign(claims, kid: newest.isEmpty ? nil : JWKIdentifier(string: newest))
-    }
+    func sign(_ claims: Claims) throws(SluiceError) -> String { try state.withLock(\.newest).sign(claims.json) }
 
     /// Verifies the signature of a token. One with an unknown key waits for a reading of the keys, at most one in five seconds.
     ///
     /// - Throws: `badAuthentication` if the keys do not have it; `tooManyRequests` if they were read a moment ago, so that the token of a
     ///   rotation is not taken for a forged one; the errors of the source.
     func verify(_ text: String) async throws -> Claims {
-        let (keys, ids, removed) = state.withLock { ($0.keys, $0.ids, $0.removed) }
-        // The collection would take another key for a token that names an unknown one, or none.
-        let id = Self.keyID(of: text)
-        if ids.contains(id) { return try await keys.verify(text, as: Claims.self) }
-        if !removed.contains(id) { try await readForUnknownKey() }
-        let (renewed, known) = state.withLock { ($0.keys, $0.ids) }
-        guard known.contains(id) else { throw SluiceError(.badAuthentication, "The token names an unknown key.") }
-        return try await renewed.verify(text, as: Claims.self)
+        guard let token = try? SignedToken(text) else { throw Self.forged }
+        let id = token.keyID ?? ""
+        let (key, isRemoved) = state.withLock { ($0.keys[id], $0.removed.contains(id)) }
+        if let key { return try Self.claims(of: token, by: key) }
+        if !isRemoved { try await readForUnknownKey() }
+        guard let key = state.withLock({ $0.keys[id] }) else { throw Self.forged }
+        return try Self.claims(of: token, by: key)
     }
+
+    private static func claims(of token: SignedToken, by key: TokenSecret) throws(SluiceError) -> Claims {
+        guard key.verifies(token) else { throw forged }
+        return try Claims(token.claims)
+    }
+
+    private static var forged: SluiceError { SluiceError(.badAuthentication, "The token has no signature of a known key.") }
 
     private func readForUnknownKey() async throws {
         let reading = reads.withLock { reads -> Task<Void, any Error>? in
@@ -125,17 +115,4 @@ package final class SigningKeys: Sendable {
         }
         try await reading.value
     }
-
-    /// Returns the key id of a token; empty for none, and for a text that is no token.
-    private static func keyID(of text: String) -> String {
-        // The header of a token without `kid`, as all of the first key have.
-        guard let header = text.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1).first, header.count > plainHeaderBytes else {
-            return ""
-        }
-        let json = Base64.decode(url: header).flatMap { try? JSON.parse($0) }
-        return json?["kid"]?.string ?? ""
-    }
-
-    /// The length of `{"alg":"HS256","typ":"JWT"}` in base64url.
-    private static let plainHeaderBytes = 36
 }

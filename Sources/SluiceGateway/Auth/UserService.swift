@@ -133,8 +133,8 @@ package struct UserService: Sendable {
             throw SluiceError(.invalidSession, "The account of user \(account.id) changed during the login.", fix: "Log in again.")
         }
         return Tokens(
-            accessToken: try await tokens.access(for: account, login: login.id),
-            refreshToken: try await tokens.text(of: .init(login: login, generation: 0)), userID: account.id)
+            accessToken: try tokens.access(for: account, login: login.id),
+            refreshToken: try tokens.text(of: .init(login: login, generation: 0)), userID: account.id)
     }
 
     /// Returns a new access token, and the next refresh token if the client rotates them.
@@ -146,7 +146,7 @@ package struct UserService: Sendable {
         let account = try await account(of: refresh)
         refresh.generation += 1
         return (
-            try await tokens.access(for: account, login: refresh.login.id), rotating ? try await tokens.text(of: refresh) : nil
+            try tokens.access(for: account, login: refresh.login.id), rotating ? try tokens.text(of: refresh) : nil
         )
     }
 

@@ -1,11 +1,19 @@
 /// Base64 (RFC 4648), with padding.
 package enum Base64 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    private static let urlAlphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
     package static func encode(_ bytes: [UInt8]) -> String { bytes.withUnsafeBytes { encode($0) } }
 
-    package static func encode(_ bytes: UnsafeRawBufferPointer) -> String {
-        let (alphabet, padding) = (Self.alphabet, UInt8(ascii: "="))
+    /// Encodes the form with the alphabet of URLs and without padding (RFC 7515, section 2).
+    package static func encode(url bytes: [UInt8]) -> String {
+        bytes.withUnsafeBytes { encode($0, alphabet: urlAlphabet, isPadded: false) }
+    }
+
+    package static func encode(_ bytes: UnsafeRawBufferPointer) -> String { encode(bytes, alphabet: alphabet, isPadded: true) }
+
+    private static func encode(_ bytes: UnsafeRawBufferPointer, alphabet: [UInt8], isPadded: Bool) -> String {
+        let padding = UInt8(ascii: "=")
         return String(unsafeUninitializedCapacity: (bytes.count + 2) / 3 * 4) { text in
             var place = 0
             for start in stride(from: 0, to: bytes.count, by: 3) {
@@ -17,7 +25,7 @@ package enum Base64 {
                 text[place + 1] = alphabet[Int(bits >> 12 & 63)]
                 text[place + 2] = left > 1 ? alphabet[Int(bits >> 6 & 63)] : padding
                 text[place + 3] = left > 2 ? alphabet[Int(bits & 63)] : padding
-                place += 4
+                place += isPadded ? 4 : min(left, 3) + 1
             }
             return place
         }
