@@ -140,6 +140,13 @@ package protocol UserDirectory: Sendable {
     ///
     /// - Returns: `false` if the proof does not hold any more, or the account is disabled or deleted. Nothing is added then.
     func add(_ login: Login, _ proof: Login.Proof) async throws -> Bool
+    /// Adds a login to the account of an identity.
+    ///
+    /// - Parameters:
+    ///   - login: The id of the login.
+    ///   - expires: As `Login.expires`.
+    /// - Returns: The account, nil if there is none. A disabled account gets no login.
+    func add(_ login: String, of identity: UserIdentityKey, expires: Int64) async throws -> UserAccount?
     /// Takes a refresh token.
     ///
     /// A token of the next generation makes all older ones invalid. An older one ends the login: somebody else has a copy.

@@ -25,6 +25,15 @@ import Testing
             #expect(
                 try await LoginStore(pool: fixture.pool, most: 1).add(Login(id: "a5", user: "ann", expires: 4_000_000_000_000), .none))
             #expect(try await fixture.sql("SELECT id FROM sluice.login ORDER BY id").column(0) == ["a5", "b"])
+            // The identity leads to the same bound.
+            let identity = UserIdentityKey(provider: "custom-token", id: "sub")
+            try await users.create(UserAccount(id: "cy", provider: "custom-token", identities: [identity.json]))
+            for number in 1...4 {
+                #expect(try await logins.add("c\(number)", of: identity, expires: 4_000_000_000_000)?.id == "cy")
+                _ = try await fixture.sql(
+                    "UPDATE sluice.login SET created_at = now() - interval '1 hour' * \(10 - number) WHERE id = 'c\(number)'")
+            }
+            #expect(try await fixture.sql("SELECT id FROM sluice.login ORDER BY id").column(0) == ["a5", "b", "c2", "c3", "c4"])
         }
     }
 

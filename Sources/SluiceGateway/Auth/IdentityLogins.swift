@@ -26,9 +26,7 @@ package struct IdentityLogins: Sendable {
     /// - Throws: The errors of `TokenLogins.identity`; `userDisabled`; `TooManyAttempts` after too many rejected tokens.
     package func logIn(by provider: String, _ body: JSON, from address: String) async throws -> UserService.Tokens {
         let identity = try await identity(by: provider, body, from: address)
-        let account = try await account(of: identity)
-        guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(account.id) is disabled.") }
-        return try await users.login(account, .identity(identity.key))
+        return try await users.login(identity)
     }
 
     /// Adds the identity of a login's body to an account.
@@ -54,19 +52,6 @@ package struct IdentityLogins: Sendable {
             logger.info("A login token is not accepted.", metadata: ["provider": "\(provider)", "reason": "\(error.value ?? "")"])
             throw SluiceError(.loginTokenRejected, error.message, fix: error.fix)
         }
-    }
-
-    private func account(of identity: ProvenIdentity) async throws -> UserAccount {
-        // The second round is for another login of the same new user, which was faster.
-        for _ in 0..<2 {
-            if let found = try await users.directory.find(identity: identity.key) {
-                return found.isDisabled ? found : try await users.update(found, identity.data)
-            }
-            do {
-                return try await users.create(identity)
-            } catch let error as SluiceError where error.code == .identityInUse { continue }
-        }
-        throw SluiceError(.internalError, "The account of an identity of \(identity.provider) could not be found or made.")
     }
 }
 

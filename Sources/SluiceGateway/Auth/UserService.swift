@@ -132,7 +132,31 @@ package struct UserService: Sendable {
         guard try await directory.add(login, proof) else {
             throw SluiceError(.invalidSession, "The account of user \(account.id) changed during the login.", fix: "Log in again.")
         }
-        return Tokens(
+        return try issue(login, of: account)
+    }
+
+    /// Logs in a user whom a provider has identified. The first login makes the account.
+    ///
+    /// - Throws: `userDisabled`.
+    func login(_ identity: ProvenIdentity) async throws -> Tokens {
+        // The second round is for another login of the same new user, which was faster.
+        for _ in 0..<2 {
+            // The directory finds the user.
+            var login = tokens.login(of: "", lifetime: settings.refreshTokenLifetime)
+            if let found = try await directory.add(login.id, of: identity.key, expires: login.expires) {
+                guard !found.isDisabled else { throw SluiceError(.userDisabled, "User \(found.id) is disabled.") }
+                login.user = found.id
+                return try issue(login, of: try await update(found, identity.data))
+            }
+            do {
+                return try await self.login(try await create(identity), .identity(identity.key))
+            } catch let error as SluiceError where error.code == .identityInUse { continue }
+        }
+        throw SluiceError(.internalError, "The account of an identity of \(identity.provider) could not be found or made.")
+    }
+
+    private func issue(_ login: Login, of account: UserAccount) throws(SluiceError) -> Tokens {
+        Tokens(
             accessToken: try tokens.access(for: account, login: login.id),
             refreshToken: try tokens.text(of: .init(login: login, generation: 0)), userID: account.id)
     }
@@ -145,9 +169,7 @@ package struct UserService: Sendable {
         var refresh = try await tokens.refresh(refreshToken)
         let account = try await account(of: refresh)
         refresh.generation += 1
-        return (
-            try tokens.access(for: account, login: refresh.login.id), rotating ? try tokens.text(of: refresh) : nil
-        )
+        return (try tokens.access(for: account, login: refresh.login.id), rotating ? try tokens.text(of: refresh) : nil)
     }
 
     /// Ends the login of a refresh token, and its sessions.
@@ -205,12 +227,12 @@ package struct UserService: Sendable {
     /// Creates the account of a user whom a provider has identified.
     ///
     /// - Throws: `identityInUse` if there is one.
-    func create(_ identity: ProvenIdentity) async throws -> UserAccount {
+    private func create(_ identity: ProvenIdentity) async throws -> UserAccount {
         try await add(UserAccount(id: newID(), provider: identity.provider, identities: [identity.key.json], data: identity.data))
     }
 
     /// Updates the metadata of an account from a provider. Members of other providers stay.
-    func update(_ account: UserAccount, _ data: JSON) async throws -> UserAccount {
+    private func update(_ account: UserAccount, _ data: JSON) async throws -> UserAccount {
         var updated = account
         let names = Set((data.members ?? []).map(\.key))
         updated.data = .object((account.data.members ?? []).filter { !names.contains($0.key) } + (data.members ?? []))

@@ -26,16 +26,12 @@ package struct LoginStore: Sendable {
         }
         let apiKey = key
         let values: [PostgresParameter] = [
-            .text(login.id), .text(login.user), .optional(apiKey), .int(login.expires), .optional(hash), .optional(provider),
-            .optional(identity.map { JSON.array([$0.json]).text }), .int(most),
+            .text(login.id), .int(login.expires), .optional(provider), .int(most), .optional(apiKey), .text(login.user), .optional(hash),
+            .optional(identity.map { JSON.array([$0.json]).text }),
         ]
         if apiKey == nil {
-            // Most logins: of an account that has been used. One lock, which logins share, so they can share a round trip.
-            let added = try await pool.share(PostgresStatement(Self.insert("NOT unclaimed", lock: "FOR SHARE"), values))
-            if added.count == 1 {
-                if added.bool(0, 1) == true { try await pool.perform { try endOldest(of: login, $0) } }
-                return true
-            }
+            let answer = Answer(try await pool.share(PostgresStatement(Self.ofProof(claims: false), values)), column: 0)
+            if !answer.isUnclaimed { return try await finish(login, answer) }
         }
         return try await pool.transact { session in
             // The locks let a change of the password, the identities or the key wait, and end this login. A change before them is seen
@@ -45,27 +41,84 @@ package struct LoginStore: Sendable {
                     "SELECT FROM sluice.api_key WHERE id = $1 AND NOT disabled FOR SHARE", [.text(apiKey)], cached: true)
                 if isEnabled.isEmpty { return false }
             }
-            let added = try session.query(Self.insert("true", lock: "FOR NO KEY UPDATE"), values, cached: true)
-            if added.bool(0, 0) == true {
+            let answer = Answer(try session.query(Self.ofProof(claims: true), values, cached: true), column: 0)
+            if answer.isUnclaimed, answer.isAdded {
                 try session.execute("UPDATE sluice.user_account SET unclaimed = false WHERE id = $1", [.text(login.user)], cached: true)
             }
-            if added.bool(0, 1) == true { try endOldest(of: login, session) }
-            return added.count == 1
+            if answer.isFull { try endOldest(of: login, session) }
+            return answer.isAdded
         }
     }
 
-    /// Returns the statement that adds a login to an account. Its result says whether the account is unclaimed, and whether it had as many
-    /// logins as it may have.
-    private static func insert(_ condition: String, lock: String) -> String {
+    /// Adds a login to the account of an identity, which is found in the same round trip.
+    ///
+    /// - Parameters:
+    ///   - id: The id of the login.
+    ///   - expires: As `Login.expires`.
+    /// - Returns: The account, nil if there is none. A disabled account gets no login.
+    package func add(_ id: String, of identity: UserIdentityKey, expires: Int64) async throws -> UserAccount? {
+        let result = try await pool.share(
+            PostgresStatement(
+                Self.ofIdentity,
+                [
+                    .text(id), .int(expires), .text(identity.provider), .int(most), .optional(nil), .text(identity.id),
+                    .text(JSON.array([identity.json]).text),
+                ]))
+        if result.isEmpty { return nil }
+        let account = try UserStore.record(result, 0)
+        let login = Login(id: id, user: account.id, expires: expires)
+        let answer = Answer(result, column: UserStore.columnCount)
+        if account.isDisabled { return account }
+        if answer.isUnclaimed { return try await add(login, .identity(identity)) ? account : nil }
+        return try await finish(login, answer) ? account : nil
+    }
+
+    /// The answer of a statement that adds a login.
+    private struct Answer {
+        /// `true` if the account is unclaimed.
+        var isUnclaimed: Bool
+        var isAdded: Bool
+        /// `true` if the account had as many logins as it may have.
+        var isFull: Bool
+
+        init(_ result: PostgresResult, column: Int) {
+            isUnclaimed = result.bool(0, column) ?? false
+            isAdded = result.bool(0, column + 1) ?? false
+            isFull = isAdded && result.bool(0, column + 2) == true
+        }
+    }
+
+    private func finish(_ login: Login, _ answer: Answer) async throws -> Bool {
+        if answer.isFull { try await pool.perform { try endOldest(of: login, $0) } }
+        return answer.isAdded
+    }
+
+    private static func ofProof(claims: Bool) -> String {
+        insert(
+            "id = $6 AND ($7::text IS NULL OR password_hash = $7) AND ($8::jsonb IS NULL OR identities @> $8::jsonb)", claims: claims)
+    }
+
+    // The second condition is evaluated again once the account's row is locked.
+    private static let ofIdentity = insert(
+        "id = (SELECT user_id FROM sluice.identity WHERE provider = $3 AND id = $6) AND identities @> $7::jsonb",
+        columns: UserStore.columns, claims: false)
+
+    /// Returns the statement that adds a login to the account that meets a condition. Its parameters are the login's id, its expiry, the
+    /// provider, the most logins, the API key, and those of the condition.
+    ///
+    /// The result has the account's columns and those of `Answer`. Without `claims` an unclaimed account gets no login. Most accounts have
+    /// been used, and their lock is one that logins share, so they can share a round trip.
+    private static func insert(_ condition: String, columns: String = "", claims: Bool) -> String {
         """
         WITH owner AS (
-            SELECT id, unclaimed FROM sluice.user_account
-            WHERE id = $2 AND NOT disabled AND \(condition) AND ($5::text IS NULL OR password_hash = $5)
-                AND ($7::jsonb IS NULL OR identities @> $7::jsonb) \(lock)
+            SELECT \(UserStore.columns) FROM sluice.user_account WHERE \(condition) \(claims ? "FOR NO KEY UPDATE" : "FOR SHARE")
+        ), added AS (
+            INSERT INTO sluice.login (id, user_id, api_key, expires_at, provider)
+            SELECT $1, id, $5, to_timestamp($2::bigint / 1000.0), $3 FROM owner WHERE NOT disabled \(claims ? "" : "AND NOT unclaimed")
+            RETURNING id
         )
-        INSERT INTO sluice.login (id, user_id, api_key, expires_at, provider)
-        SELECT $1, id, $3, to_timestamp($4::bigint / 1000.0), $6 FROM owner RETURNING (SELECT unclaimed FROM owner),
-            (SELECT count(*) FROM (SELECT FROM sluice.login WHERE user_id = $2 LIMIT $8) l) = $8
+        SELECT \(columns.isEmpty ? "" : columns + ",") unclaimed, EXISTS (SELECT FROM added),
+            (SELECT count(*) FROM (SELECT FROM sluice.login WHERE user_id = owner.id LIMIT $4) l) = $4 FROM owner
         """
     }
 
@@ -86,7 +139,8 @@ package struct LoginStore: Sendable {
         let taken = try await pool.perform { session -> Taken in
             let row = try session.query(
                 """
-                SELECT u.id, u.disabled, l.generation, l.used_at < now() - interval '1 day' FROM sluice.login l JOIN sluice.user_account u ON u.id = l.user_id
+                SELECT u.id, u.disabled, l.generation, l.used_at < now() - interval '1 day'
+                FROM sluice.login l JOIN sluice.user_account u ON u.id = l.user_id
                 WHERE l.id = $1 AND l.expires_at > to_timestamp($2::bigint / 1000.0)
                 """, [.text(id), .int(now)], cached: true)
             guard let user = row[0, 0], let used = row.int(0, 2) else { return .ended }

@@ -32,6 +32,10 @@ package struct PostgresUsers: UserDirectory {
 
     package func add(_ login: Login, _ proof: Login.Proof) async throws -> Bool { try await logins.add(login, proof) }
 
+    package func add(_ login: String, of identity: UserIdentityKey, expires: Int64) async throws -> UserAccount? {
+        try await logins.add(login, of: identity, expires: expires)
+    }
+
     package func take(login: String, generation: Int64, now: Int64) async throws -> UserAccount {
         let user = try await logins.take(login: login, generation: generation, now: now)
         guard let account = try await users.find(id: user) else {

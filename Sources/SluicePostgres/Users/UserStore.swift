@@ -5,7 +5,9 @@ package import SluiceValues
 /// The store of user accounts (`sluice.user_account`).
 package struct UserStore: Sendable {
     private let pool: PostgresPool
-    private static let columns = "id, email, password_hash, provider, identities, data, custom_data, disabled, unclaimed"
+    /// The columns that `record` reads, in order.
+    static let columns = "id, email, password_hash, provider, identities, data, custom_data, disabled, unclaimed"
+    static let columnCount = 9
 
     package init(pool: PostgresPool) { self.pool = pool }
 
@@ -53,7 +55,7 @@ package struct UserStore: Sendable {
                 SELECT \(Self.columns), EXISTS (SELECT FROM sluice.login l WHERE l.id = $2 AND l.user_id = u.id)
                 FROM sluice.user_account u WHERE id = $1
                 """, [.text(id), .text(login)]))
-        return result.isEmpty ? nil : (try Self.record(result, 0), result.bool(0, 9) ?? false)
+        return result.isEmpty ? nil : (try Self.record(result, 0), result.bool(0, Self.columnCount) ?? false)
     }
 
     private func find(_ condition: String, _ parameters: [PostgresParameter]) async throws -> UserAccount? {
@@ -217,7 +219,7 @@ package struct UserStore: Sendable {
         }
     }
 
-    private static func record(_ result: PostgresResult, _ row: Int) throws -> UserAccount {
+    static func record(_ result: PostgresResult, _ row: Int) throws -> UserAccount {
         var account = UserAccount(
             id: result[row, 0] ?? "", email: result[row, 1], passwordHash: result[row, 2], provider: result[row, 3] ?? "",
             identities: try result.json(row, 4), data: try result.json(row, 5), customData: try result.json(row, 6),

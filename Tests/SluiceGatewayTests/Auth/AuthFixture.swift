@@ -186,6 +186,11 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirect
         }
     }
 
+    func add(_ login: String, of identity: UserIdentityKey, expires: Int64) async throws -> UserAccount? {
+        guard let account = try await find(identity: identity), !account.isDisabled else { return try await find(identity: identity) }
+        return try await add(Login(id: login, user: account.id, expires: expires), .identity(identity)) ? account : nil
+    }
+
     func take(login id: String, generation: Int64, now: Int64) async throws -> UserAccount {
         try requireService()
         return try state.withLock { state in

@@ -272,20 +272,62 @@ import Testing
         }
     }
 
+    @Test(arguments: Kind.allCases) func `adds a login to the account of an identity, and claims it`(kind: Kind) async throws {
+        try await Self.with(kind) { directory in
+            let users = directory.users
+            func add(_ login: String, _ identity: UserIdentityKey = Self.ada) async throws -> UserAccount? {
+                try await users.add(login, of: identity, expires: Self.far)
+            }
+            #expect(try await add("l0") == nil)
+            var account = Self.account("u1", Self.ada)
+            (account.data, account.customData, account.isUnclaimed) = (["name": "Ada"], ["team": 4], true)
+            try await users.create(account)
+            #expect(try await add("l0", .init(provider: "oauth2-apple", id: "ada")) == nil)
+            #expect(try await directory.open(["l0"], of: "u1") == [])
+            #expect(try await add("l1")?.id == "u1")
+            #expect(try await users.find(id: "u1")?.isUnclaimed == false)
+            account.isUnclaimed = false
+            #expect(try await add("l2") == account)
+            #expect(try await directory.open(["l1", "l2"], of: "u1") == ["l1", "l2"])
+            try await users.setDisabled(id: "u1", true)
+            #expect(try await add("l3")?.isDisabled == true)
+            try await users.setDisabled(id: "u1", false)
+            #expect(try await directory.open(["l1", "l2", "l3"], of: "u1") == [])
+        }
+    }
+
+    @Test func `lets a login by an identity wait for its removal that is under way`() async throws {
+        try await Self.with(.postgres) { directory in
+            try await directory.users.create(Self.account("u1", Self.ada))
+            let connection = try await PostgresConnection.connect(directory.conninfo)
+            try await connection.script("BEGIN; UPDATE sluice.user_account SET identities = '[]' WHERE id = 'u1'")
+            async let found = directory.users.add("l1", of: Self.ada, expires: Self.far)
+            #expect(try await Self.waits(for: connection))
+            try await connection.script("COMMIT")
+            #expect(try await found == nil)
+            #expect(try await directory.open(["l1"], of: "u1") == [])
+            await connection.close()
+        }
+    }
+
     @Test func `lets a login wait for a change of the password that is under way`() async throws {
         try await Self.with(.postgres) { directory in
             let connection = try await PostgresConnection.connect(directory.conninfo)
             try await connection.script("BEGIN; UPDATE sluice.user_account SET password_hash = 'new' WHERE id = 'ann'")
             async let isAdded = directory.add("a1", of: "ann", .password(hash: "old"))
-            let waits = try await eventually(every: .milliseconds(20)) {
-                let waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-                return try await !connection.query(waiting).isEmpty
-            }
-            #expect(waits)
+            #expect(try await Self.waits(for: connection))
             try await connection.script("COMMIT")
             #expect(try await !isAdded)
             #expect(try await directory.open(["a1"], of: "ann") == [])
             await connection.close()
+        }
+    }
+
+    /// Waits until a session waits for a lock of the connection.
+    private static func waits(for connection: PostgresConnection) async throws -> Bool {
+        try await eventually(every: .milliseconds(20)) {
+            let waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            return try await !connection.query(waiting).isEmpty
         }
     }
 }
