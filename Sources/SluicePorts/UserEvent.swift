@@ -36,8 +36,8 @@ package struct UserEvent: Hashable, Sendable {
     }
 }
 
-/// The receivers of users' events.
-package enum UserEventDestination: Hashable, Sendable {
+/// The receivers of users' events. An app may have none, one or both.
+package enum UserEventDestination: Hashable, Sendable, CaseIterable {
     case topic, triggers
 }
 
@@ -59,10 +59,16 @@ package protocol UserEventQueue: Sendable {
     func postpone(_ event: UserEvent, seconds: Int) async throws
     /// Stores a call of a trigger that is given up. The caller stores the event's progress.
     func bury(_ event: UserEvent, trigger: String, reason: String) async throws
-    /// Notes that events have reached a destination. Removes those that have reached both.
+    /// Notes that events have reached a destination. Removes those that have reached all destinations of the app.
     ///
+    /// An event that another gateway holds for a destination that this app does not have stays: that gateway has another configuration.
+    /// - Parameter destinations: The destinations of the app.
     /// - Returns: The removed events.
-    func finish(_ ids: [Int64], at destination: UserEventDestination) async throws -> Set<Int64>
+    func finish(_ ids: [Int64], at destination: UserEventDestination, of destinations: Set<UserEventDestination>) async throws -> Set<Int64>
+    /// Removes the oldest events that have reached all destinations of the app, as `finish` does.
+    ///
+    /// - Returns: The number of removed events, by kind.
+    func discard(_ limit: Int, of destinations: Set<UserEventDestination>) async throws -> [UserEvent.Kind: Int]
     /// Returns the age of the oldest event, in seconds; 0 if none waits.
     func lag() async throws -> Double
 }

@@ -16,8 +16,8 @@ import Testing
     private static let expires: Int64 = 4_000_000_000_000
 
     private static func finish(_ id: Int64, in events: UserEventStore) async throws {
-        #expect(try await events.finish([id], at: .topic) == [])
-        #expect(try await events.finish([id], at: .triggers) == [id])
+        #expect(try await events.finish([id], at: .topic, of: [.topic, .triggers]) == [])
+        #expect(try await events.finish([id], at: .triggers, of: [.topic, .triggers]) == [id])
     }
 
     @Test func `are added by every change that is one, in its transaction`() async throws {
@@ -111,14 +111,41 @@ import Testing
             #expect(try await events.takeUnpublished(10, leaseSeconds: 60) == [first])
             // The lease of each is its own.
             #expect(try await events.takeUnpublished(10, leaseSeconds: 60).isEmpty)
-            #expect(try await events.finish([first.id], at: .topic).isEmpty)
+            #expect(try await events.finish([first.id], at: .topic, of: [.topic, .triggers]).isEmpty)
             let second = try #require(try await events.takeUnpublished(10, leaseSeconds: 60).first)
             #expect(second.kind == .loggedIn)
             #expect(try await events.take(10, leaseSeconds: 60).isEmpty)
             try await events.keep(unpublished: [second.id], seconds: 0)
             #expect(try await events.takeUnpublished(10, leaseSeconds: 60) == [second])
-            #expect(try await events.finish([first.id], at: .triggers) == [first.id])
+            #expect(try await events.finish([first.id], at: .triggers, of: [.topic, .triggers]) == [first.id])
             #expect(try await events.take(10, leaseSeconds: 60) == [second])
+        }
+    }
+
+    @Test func `are gone once all destinations of the app have them, unless a gateway with another configuration holds them`() async throws
+    {
+        try await StoreFixture.with { fixture in
+            let (users, events) = (PostgresUsers(pool: fixture.pool), UserEventStore(pool: fixture.pool))
+            try await users.create(Self.account(Self.ids[0]))
+            let first = try #require(try await events.takeUnpublished(10, leaseSeconds: 60).first)
+            #expect(try await events.finish([first.id], at: .topic, of: [.topic]) == [first.id])
+
+            for number in 1...2 { #expect(try await users.add(Login(id: "l\(number)", user: Self.ids[0], expires: Self.expires), .none)) }
+            let held = try #require(try await events.take(1, leaseSeconds: 60).first)
+            #expect(try await events.takeUnpublished(10, leaseSeconds: 60) == [held])
+            #expect(try await events.finish([held.id], at: .topic, of: [.topic]) == [])
+            #expect(try await events.discard(10, of: []) == [.loggedIn: 1], "the other event")
+            #expect(try await events.discard(10, of: [.topic]) == [:], "its triggers run elsewhere")
+            try await events.postpone(held, seconds: 0)
+            #expect(try await events.discard(10, of: [.topic, .triggers]) == [:])
+            #expect(try await events.discard(10, of: [.topic]) == [.loggedIn: 1])
+
+            try await users.setDisabled(id: Self.ids[0], true)
+            try await users.delete(id: Self.ids[0])
+            #expect(try await events.discard(1, of: []) == [.disabled: 1])
+            #expect(try await events.discard(1, of: [.topic]) == [:], "it is not published")
+            #expect(try await events.discard(10, of: []) == [.deleted: 1])
+            #expect(try await events.lag() == 0)
         }
     }
 

@@ -6,7 +6,8 @@ package import SluicePorts
 /// Delivers events of users: to their topic (`Topics.userEvents`), and to the functions of authentication triggers.
 ///
 /// Each event is delivered at least once, and those of a user in order. All gateways work at it; a lease keeps an event from the others. A
-/// call that fails is repeated (`TriggerRetries`), while later events of the user wait. Then it is given up and stored.
+/// call that fails is repeated (`TriggerRetries`), while later events of the user wait. Then it is given up and stored. Without topic and
+/// triggers, events are removed unread.
 package struct UserEventRelay: Sendable {
     /// The topic of events.
     package struct Topic: Sendable {
@@ -22,13 +23,19 @@ package struct UserEventRelay: Sendable {
         }
     }
 
-    /// The maximum number of events taken at once for triggers and for the topic. Calls of triggers run at the same time.
-    private static let width = (triggers: 16, topic: 256)
+    /// The maximum number of events taken at once for triggers and for the topic, and removed at once. Calls of triggers run at the same
+    /// time.
+    private static let width = (triggers: 16, topic: 256, discarded: 10_000)
     /// The time for a batch, in seconds. It is more than the longest call of a function and the longest append.
     private static let leaseSeconds = 600
     /// The wait of a batch that the topic did not take, in seconds.
     private static let topicSeconds = 5
+    /// The wait for the next events, in nanoseconds.
     private static let pause: UInt64 = 1_000_000_000
+    /// The wait after a batch that took all there were, in nanoseconds. So many logins a second share batches.
+    private static let gathering: UInt64 = 100_000_000
+    /// The wait for events that another gateway held for a destination that this app does not have, in nanoseconds.
+    private static let sweep: UInt64 = 60_000_000_000
 
     private let queue: any UserEventQueue
     private let topic: Topic?
@@ -52,29 +59,50 @@ package struct UserEventRelay: Sendable {
         self.logger = logger
     }
 
+    private var destinations: Set<UserEventDestination> {
+        var destinations: Set<UserEventDestination> = triggers.isEmpty ? [] : [.triggers]
+        if topic != nil { destinations.insert(.topic) }
+        return destinations
+    }
+
     /// Runs until the task is cancelled. The topic and the triggers receive events independently of each other.
     package func run() async throws {
+        let destinations = destinations
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await repeating { try await publish() } }
-            group.addTask {
-                var measured: UInt64?
-                try await repeating {
-                    try await measure(&measured)
-                    return try await triggerBatch()
+            if let topic {
+                group.addTask {
+                    try await repeating(most: Self.width.topic, measuring: !destinations.contains(.triggers)) {
+                        try await publish(to: topic)
+                    }
                 }
             }
+            if destinations.contains(.triggers) {
+                group.addTask { try await repeating(most: Self.width.triggers, measuring: true) { try await triggerBatch() } }
+            }
+            group.addTask {
+                try await repeating(
+                    most: Self.width.discarded, measuring: destinations.isEmpty, pause: destinations.isEmpty ? Self.pause : Self.sweep
+                ) { try await discard(of: destinations) }
+            }
             defer { group.cancelAll() }
-            // Neither ends by itself, so the first result is an error or the cancellation.
+            // None ends by itself, so the first result is an error or the cancellation.
             try await group.next()
         }
     }
 
-    /// - Parameter batch: Returns the number of events that it has taken.
-    private func repeating(_ batch: () async throws -> Int) async throws {
+    /// - Parameters:
+    ///   - most: The largest batch.
+    ///   - measuring: `true` to read the lag between batches, also while none is the last one.
+    ///   - batch: Returns the number of events that it has taken.
+    private func repeating(
+        most: Int, measuring: Bool, pause: UInt64 = Self.pause, _ batch: () async throws -> Int
+    ) async throws {
         var isFailing = false
+        var measured: UInt64?
         while !Task.isCancelled {
             var count = 0
             do {
+                if measuring { try await measure(&measured) }
                 count = try await batch()
                 isFailing = false
             } catch is CancellationError {
@@ -84,11 +112,10 @@ package struct UserEventRelay: Sendable {
                 if !isFailing { logger.warning("Events of users wait. The gateway tries again.", metadata: ["error": "\(error)"]) }
                 isFailing = true
             }
-            if count == 0 { try await environment.sleep(nanoseconds: Self.pause) }
+            if count < most { try await environment.sleep(nanoseconds: count == 0 ? pause : Self.gathering) }
         }
     }
 
-    /// Reads the lag between batches, also while none is the last one.
     private func measure(_ last: inout UInt64?) async throws {
         let now = environment.monotonicNanoseconds()
         if let last, now >= last, now - last < Self.pause { return }
@@ -97,16 +124,22 @@ package struct UserEventRelay: Sendable {
     }
 
     private func finish(_ events: [UserEvent], at destination: UserEventDestination) async throws {
-        let gone = try await queue.finish(events.map(\.id), at: destination)
+        let gone = try await queue.finish(events.map(\.id), at: destination, of: destinations)
         for event in events where gone.contains(event.id) { metrics.number(.userEvents, label: event.kind.rawValue).add() }
+    }
+
+    private func discard(of destinations: Set<UserEventDestination>) async throws -> Int {
+        let removed = try await queue.discard(Self.width.discarded, of: destinations)
+        for (kind, count) in removed { metrics.number(.userEvents, label: kind.rawValue).add(count) }
+        return removed.values.reduce(0, +)
     }
 
     // MARK: Topic
 
-    private func publish() async throws -> Int {
+    private func publish(to topic: Topic) async throws -> Int {
         let events = try await queue.takeUnpublished(Self.width.topic, leaseSeconds: Self.leaseSeconds)
         guard !events.isEmpty else { return 0 }
-        if let topic { try await append(events, to: topic) }
+        try await append(events, to: topic)
         try await finish(events, at: .topic)
         return events.count
     }
@@ -128,7 +161,7 @@ package struct UserEventRelay: Sendable {
     // MARK: Triggers
 
     private func triggerBatch() async throws -> Int {
-        let events = try await queue.take(triggers.isEmpty ? Self.width.topic : Self.width.triggers, leaseSeconds: Self.leaseSeconds)
+        let events = try await queue.take(Self.width.triggers, leaseSeconds: Self.leaseSeconds)
         let (waiting, done) = (events.filter { next(of: $0) != nil }, events.filter { next(of: $0) == nil })
         if !done.isEmpty { try await finish(done, at: .triggers) }
         await withTaskGroup(of: Void.self) { group in

@@ -190,7 +190,7 @@ package enum MetricName: String, CaseIterable, Sendable {
         case .functionCalls: "Calls of functions that were sent to their services, by function."
         case .functionFailures: "Calls of functions that ended with an error, by function."
         case .functionSeconds: "Time of a call of a function with all attempts, by function."
-        case .userEvents: "Events of users that were delivered, by kind."
+        case .userEvents: "Events of users that were delivered, or removed as nothing receives them, by kind."
         case .userEventLag: "Age of the oldest event of a user that waits for the topic or for a trigger."
         case .triggerCalls: "Calls of triggers, by trigger."
         case .triggerFailures: "Calls of triggers that failed, by trigger."

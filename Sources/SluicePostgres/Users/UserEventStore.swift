@@ -65,16 +65,42 @@ package struct UserEventStore: UserEventQueue {
     }
 
     /// The deletion is a statement of its own: it sees what the caller for the other destination has stored meanwhile.
-    package func finish(_ ids: [Int64], at destination: UserEventDestination) async throws -> Set<Int64> {
+    package func finish(
+        _ ids: [Int64], at destination: UserEventDestination, of destinations: Set<UserEventDestination>
+    ) async throws -> Set<Int64> {
         let places: [PostgresParameter] = [.text(StoreText.array(ids.map { String($0) }))]
         return try await pool.perform { session in
             try session.execute(
                 "UPDATE sluice.user_event SET \(destination.column) = true WHERE id = ANY ($1::bigint[])", places, cached: true)
             let gone = try session.query(
-                "DELETE FROM sluice.user_event WHERE id = ANY ($1::bigint[]) AND published AND triggered RETURNING id", places, cached: true
-            )
+                "DELETE FROM sluice.user_event WHERE id = ANY ($1::bigint[]) AND \(Self.isDelivered(to: destinations)) RETURNING id",
+                places, cached: true)
             return Set((0..<gone.count).compactMap { gone.int($0, 0) })
         }
+    }
+    package func discard(_ limit: Int, of destinations: Set<UserEventDestination>) async throws -> [UserEvent.Kind: Int] {
+        let statement = """
+            WITH gone AS (
+                DELETE FROM sluice.user_event WHERE id = ANY (ARRAY(
+                    SELECT id FROM sluice.user_event WHERE \(Self.isDelivered(to: destinations)) ORDER BY id LIMIT $1
+                    FOR UPDATE SKIP LOCKED))
+                RETURNING kind)
+            SELECT kind, count(*) FROM gone GROUP BY kind
+            """
+        return try await pool.perform { session in
+            let counts = try session.query(statement, [.int(limit)], cached: true)
+            return (0..<counts.count).reduce(into: [:]) { removed, row in
+                if let kind = counts[row, 0].flatMap(UserEvent.Kind.init) { removed[kind] = counts.int(row, 1).map { Int($0) } }
+            }
+        }
+    }
+
+    /// Returns the condition of events that have reached all destinations of an app, and that no gateway holds for another destination.
+    private static func isDelivered(to destinations: Set<UserEventDestination>) -> String {
+        UserEventDestination.allCases.map { destination in
+            destinations.contains(destination)
+                ? destination.column : "(\(destination.column) OR \(destination.lease) <= clock_timestamp())"
+        }.joined(separator: " AND ")
     }
 
     package func postpone(_ event: UserEvent, seconds: Int) async throws {

@@ -113,6 +113,15 @@ struct `The relay of users' events` {
             ])
     }
 
+    @Test func `removes events unread if nothing receives them`() async throws {
+        let metrics = Metrics()
+        let functions = RecordingFunctions()
+        let events = [Self.event(1, "a", .created), Self.event(2, "a", .loggedIn), Self.event(3, "b", .loggedIn)]
+        let queue = try await Self.deliver(events, [], functions, metrics: metrics)
+        #expect(functions.calls.isEmpty && queue.takes == 0)
+        #expect(metrics.values(of: .userEvents).map(\.value).sorted() == [1, 2])
+    }
+
     @Test func `publishes later events while a trigger is slow`() async throws {
         let log = EmbeddedLog(environment: SystemEnvironment())
         _ = try await log.prepare([TopicSpec(name: "shop.users", partitions: 1)])
@@ -170,6 +179,8 @@ private final class MemoryEvents: UserEventQueue {
         var published: Set<Int64> = []
         var triggered: Set<Int64> = []
         var waits: [Int] = []
+        /// The number of calls that took events.
+        var takes = 0
         var buried: [(trigger: String, reason: String)] = []
     }
 
@@ -179,11 +190,13 @@ private final class MemoryEvents: UserEventQueue {
 
     var waits: [Int] { state.value.waits.filter { $0 < 600 } }
     var buried: [(trigger: String, reason: String)] { state.value.buried }
+    var takes: Int { state.value.takes }
 
     func untilEmpty() async -> Bool { await state.until { $0.events.isEmpty } }
 
     func take(_ limit: Int, leaseSeconds seconds: Int) async throws -> [UserEvent] {
         state.change { state in
+            state.takes += 1
             var users: Set<String> = []
             let open = state.events.filter { !state.triggered.contains($0.id) }
             let heads = open.filter { users.insert($0.account.id).inserted && !state.taken.contains($0.id) }.prefix(limit)
@@ -193,7 +206,10 @@ private final class MemoryEvents: UserEventQueue {
     }
 
     func takeUnpublished(_ limit: Int, leaseSeconds seconds: Int) async throws -> [UserEvent] {
-        state.value.events.filter { !state.value.published.contains($0.id) }
+        state.change { state in
+            state.takes += 1
+            return state.events.filter { !state.published.contains($0.id) }
+        }
     }
 
     func keep(unpublished ids: [Int64], seconds: Int) async throws {}
@@ -211,12 +227,25 @@ private final class MemoryEvents: UserEventQueue {
         state.change { $0.buried.append((trigger, reason)) }
     }
 
-    func finish(_ ids: [Int64], at destination: UserEventDestination) async throws -> Set<Int64> {
+    func finish(
+        _ ids: [Int64], at destination: UserEventDestination, of destinations: Set<UserEventDestination>
+    ) async throws -> Set<Int64> {
         state.change { state in
             if destination == .topic { state.published.formUnion(ids) } else { state.triggered.formUnion(ids) }
-            let gone = Set(ids).intersection(state.published).intersection(state.triggered)
+            var gone = Set(ids)
+            if destinations.contains(.topic) { gone.formIntersection(state.published) }
+            if destinations.contains(.triggers) { gone.formIntersection(state.triggered) }
             state.events.removeAll { gone.contains($0.id) }
             return gone
+        }
+    }
+
+    func discard(_ limit: Int, of destinations: Set<UserEventDestination>) async throws -> [UserEvent.Kind: Int] {
+        guard destinations.isEmpty else { return [:] }
+        return state.change { state in
+            let gone = state.events.prefix(limit)
+            state.events.removeFirst(gone.count)
+            return gone.reduce(into: [:]) { $0[$1.kind, default: 0] += 1 }
         }
     }
 
