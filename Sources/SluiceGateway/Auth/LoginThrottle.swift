@@ -38,12 +38,8 @@ final class LoginThrottle: Sendable {
             .tokens: AttemptBuckets(Limits.apiKeyFailures),
         ]
         /// Attempts that count regardless of their result, by address.
-        var counted: [TooManyAttempts.Limit: AttemptBuckets] = [
-            .registrations: AttemptBuckets(Limits.registrations), .anonymous: AttemptBuckets(Limits.anonymousLogins),
-        ]
-        /// The same over a day, which bounds the accounts that an address makes.
-        var daily: [TooManyAttempts.Limit: AttemptBuckets] = [
-            .registrations: AttemptBuckets(Limits.dailyAccounts), .anonymous: AttemptBuckets(Limits.dailyAccounts),
+        var counted: [TooManyAttempts.Limit: AccountBuckets] = [
+            .registrations: AccountBuckets(Limits.registrations), .anonymous: AccountBuckets(Limits.anonymousLogins),
         ]
         /// The pairs of address and account that have logged in.
         var known = RecentNames(names: Limits.loginNames)
@@ -145,16 +141,31 @@ final class LoginThrottle: Sendable {
         guard !exempts(network) else { return }
         let now = environment.monotonicNanoseconds()
         let seconds = state.withLock { state -> Int? in
-            let waits = [state.counted[limit]?.wait(network.name, now: now), state.daily[limit]?.wait(network.name, now: now)]
-            if let seconds = waits.compactMap(\.self).max() { return seconds }
+            if let seconds = state.counted[limit]?.wait(network.name, now: now) { return seconds }
             state.counted[limit]?.take(network.name, now: now)
-            state.daily[limit]?.take(network.name, now: now)
             return nil
         }
         if let seconds { throw TooManyAttempts(limit, seconds) }
     }
 
     private func exempts(_ network: ClientNetwork) -> Bool { exemptsLoopback && network.isLoopback }
+}
+
+/// The attempts of addresses that make accounts: at once and by the hour, and over a day.
+private struct AccountBuckets: Sendable {
+    private var hourly: AttemptBuckets
+    private var daily = AttemptBuckets(Limits.dailyAccounts)
+
+    init(_ rate: (atOnce: Int, perHour: Int)) { hourly = AttemptBuckets(rate) }
+
+    func wait(_ name: String, now: UInt64) -> Int? {
+        [hourly.wait(name, now: now), daily.wait(name, now: now)].compactMap(\.self).max()
+    }
+
+    mutating func take(_ name: String, now: UInt64) {
+        hourly.take(name, now: now)
+        daily.take(name, now: now)
+    }
 }
 
 /// A login or registration that a limit rejects.
