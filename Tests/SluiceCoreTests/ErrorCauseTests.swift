@@ -16,7 +16,7 @@ import Testing
                 The view cannot be rebuilt. Value: size > 1. Cause: postgres-statement (601): A statement failed. \
                 Cause: PostgreSQL: duplicate key (SQLSTATE 23505)
                 """)
-        #expect(error.description == "resync (251): \(error.operatorText) \(ErrorCode.resync.fix)")
+        #expect(error.description == "resync (251): \(error.operatorText). \(ErrorCode.resync.fix)", "the fix is a sentence of its own")
         #expect(
             SluiceError(.logTopic, "No topic.", cause: .kafka(code: -188, text: "unknown")).operatorText.hasSuffix(
                 "Kafka: unknown (error -188)"))

@@ -124,5 +124,6 @@ import Testing
     @Test func `an error prints code, message and fix`() {
         let error = SluiceError(.portInUse, "Port 80 is taken.", fix: "Stop the other program.")
         #expect(error.description == "port-in-use (903): Port 80 is taken. Stop the other program.")
+        #expect(SluiceError(.portInUse, "Port 80 is taken.", fix: "").description == "port-in-use (903): Port 80 is taken.")
     }
 }

@@ -36,7 +36,11 @@ package struct SluiceError: Hashable, Sendable, CustomStringConvertible {
     /// `true` if operators can read more about the error than clients.
     package var isWithheld: Bool { code.isInternal || value != nil || cause != nil }
 
-    package var description: String { "\(code.name) (\(code.rawValue)): \(operatorText) \(fix ?? code.fix)" }
+    package var description: String {
+        let (text, remedy) = ("\(code.name) (\(code.rawValue)): \(operatorText)", fix ?? code.fix)
+        if remedy.isEmpty { return text }
+        return [".", "!", "?"].contains(text.last) ? "\(text) \(remedy)" : "\(text). \(remedy)"
+    }
 }
 
 /// The part of an error that may leave the client port. Every encoder of errors for clients takes its texts from here.
