@@ -361,6 +361,22 @@ import Testing
         withExtendedLifetime(folder) {}
     }
 
+    @Test func `names functions whose plugin is absent or cannot run them`() async throws {
+        let folder = try DataFolder()
+        let app = try folder.app().path
+        defer { withExtendedLifetime(folder) {} }
+        try FileManager.default.createDirectory(atPath: "\(app)/functions", withIntermediateDirectories: true)
+        try #"[{ "name": "lost" }, { "name": "idle" }]"#.write(toFile: "\(app)/functions/config.json", atomically: true, encoding: .utf8)
+        try #"{ "functions": { "lost": { "url": "plugin:Nobody" }, "idle": { "url": "plugin:AppServicesRules" } } }"#
+            .write(toFile: "\(app)/sluice.json", atomically: true, encoding: .utf8)
+        let outcome = try await Self.check(app, [])
+        let found = outcome.findings("error").filter { $0["area"] == "plugins" }
+        let messages = Dictionary(grouping: found) { $0["subject"]?.string ?? "" }.mapValues { $0.compactMap { $0["message"]?.string } }
+        #expect(outcome.code == .exit(78) && Set(messages.keys) == ["idle", "lost"], "\(outcome)")
+        #expect(messages["idle"]?.first?.contains("has no hook call_function") == true, "\(outcome)")
+        #expect(messages["lost"]?.first?.contains("There is no plugin 'Nobody'") == true, "\(outcome)")
+    }
+
     @Test(arguments: [["--yes"], ["--json", "--fix"]])
     func `refuses options that contradict each other`(options: [String]) async throws {
         let program = try Program("sluice", ["check", "--app", "/nowhere"] + options)

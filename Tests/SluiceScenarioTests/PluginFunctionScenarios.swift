@@ -163,6 +163,80 @@ import Testing
         }
     }
 
+    private static let callersFiles = [
+        "functions/config.json": """
+        [
+            { "name": "admit", "private": true }, { "name": "confirm", "private": true }, { "name": "reset", "private": true },
+            { "name": "greet", "private": true }, { "name": "file", "private": true }
+        ]
+        """,
+        "sluice.json": #"{ "functions": { "*": { "url": "plugin:FrontDesk" } } }"#,
+        "auth/custom_user_data.json": #"{ "enabled": true, "on_user_creation_function_name": "admit" }"#,
+        "auth/providers.json": """
+        {
+            "local-userpass": {
+                "name": "local-userpass", "type": "local-userpass", "disabled": false,
+                "config": {
+                    "autoConfirm": false, "runConfirmationFunction": true, "confirmationFunctionName": "confirm",
+                    "runResetFunction": true, "resetFunctionName": "reset"
+                }
+            }
+        }
+        """,
+        "triggers/onLogin.json": """
+        {
+            "name": "onLogin", "type": "AUTHENTICATION", "disabled": false, "function_name": "greet",
+            "config": { "operation_type": "LOGIN", "providers": ["local-userpass"] }
+        }
+        """,
+        "triggers/onOrder.json": """
+        {
+            "name": "onOrder", "type": "DATABASE", "disabled": false, "function_name": "file",
+            "config": {
+                "operation_types": ["INSERT"], "service_name": "postgres", "database": "public", "collection": "orders",
+                "match": {}, "project": {}, "full_document": true
+            }
+        }
+        """,
+    ]
+
+    /// The plugin rejects each call that has a user, acts for one, or is not what its name says.
+    @Test func `admit and confirm users, reset passwords, and learn of logins and changes`() async throws {
+        var files = Self.callersFiles
+        files["plugins.json"] = try Self.list(chiefs: [])
+        try await RunningGateway.with(files: files) { gateway in
+            let folder = try Phone.Folder()
+            let app = App(id: gateway.app, configuration: AppConfiguration(baseURL: gateway.url, storageDirectory: folder.url))
+            let (auth, eve) = (app.emailPasswordAuth, "eve@example.com")
+            let known = await #expect(throws: AppError.self) { try await auth.registerUser(email: "no@example.com", password: "secret-1") }
+            #expect(known?.code == .functionExecutionError && known?.message == "We know you.")
+            let spam = await #expect(throws: AppError.self) { try await auth.registerUser(email: "spam@example.com", password: "secret-1") }
+            #expect(spam?.httpStatusCode == 400 && spam?.message.contains("failed to confirm user spam@example.com") == true)
+            try await auth.registerUser(email: eve, password: "secret-1")
+            let wrong = await #expect(throws: AppError.self) {
+                try await auth.callResetPasswordFunction(email: eve, password: "secret-2", args: ["red"])
+            }
+            #expect(wrong?.message.contains("failed to reset password for user \(eve)") == true, "\(String(describing: wrong))")
+            try await auth.callResetPasswordFunction(email: eve, password: "secret-2", args: ["blue"])
+            let user = try await app.login(credentials: .emailPassword(email: eve, password: "secret-2"))
+            #expect(try await gateway.count("SELECT count(*) FROM sluice.user_account") == 1 && !user.id.isEmpty)
+            try await gateway.sql("INSERT INTO orders (_id, store) VALUES ('n', 'north')")
+            for name in ["greet", "file"] {
+                let isServed = try await eventually(every: .milliseconds(50)) {
+                    try await gateway.text("/metrics").contains(#"sluice_plugin_counts_total{name="FrontDesk.served_\#(name)"} 1"#)
+                }
+                #expect(isServed, "\(name)")
+            }
+            let metrics = try await gateway.text("/metrics")
+            // `admit` is asked once the address is confirmed.
+            for (name, calls) in [("confirm", 3), ("admit", 2), ("reset", 2), ("greet", 1), ("file", 1)] {
+                #expect(metrics.contains("sluice_function_calls_total{function=\"\(name)\"} \(calls)\n"), "\(name) in \(metrics)")
+                let failure = "sluice_function_failures_total{function=\"\(name)\"} "
+                #expect(metrics.contains(failure) == (name == "admit") && (name != "admit" || metrics.contains("\(failure)1\n")), "\(name)")
+            }
+        }
+    }
+
     /// The error of a gateway that does not start.
     private static func startError(_ files: [String: String]) async -> SluiceError? {
         do {

@@ -40,6 +40,7 @@ struct PluginBenchmark {
         let reading = try await chain(folder, .process, "BenchRows", .null)
         let readingWithin = try await chain(folder, .inProcess, "BenchRows", .null)
         for (batch, target) in Self.targets { try await wideWrites(batch, reading, readingWithin, &report) { target } }
+        try await functions(reading, readingWithin, &report)
         await reading.stop()
         await readingWithin.stop()
     }
@@ -49,7 +50,8 @@ struct PluginBenchmark {
     ) async throws -> PluginChain {
         let chain = PluginChain(
             plugins: [PluginSpec(path: "\(folder)/lib\(plugin).so", config: config, mode: mode)],
-            hostExecutable: "\(folder)/sluice-plugin-host", logger: Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() })
+            functionPlugins: ["BenchRules"], hostExecutable: "\(folder)/sluice-plugin-host",
+            logger: Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() })
         try await chain.start()
         try await chain.configure(
             app: AppDescription.json(appID: "bench", directory: [:], schema: Self.schema, queryableFields: QueryableFields()))
@@ -130,6 +132,22 @@ struct PluginBenchmark {
             count == 1 ? "plugin host: one write of twelve fields" : "plugin host: writes of twelve fields, \(count) at a time",
             ours: "\((ours / Double(count)).text(1)) µs a write", reference: "in process \((theirs / Double(count)).text(1)) µs",
             ratio: "\((ours / theirs).text(1)) ×", target: target())
+    }
+
+    private func functions(_ apart: PluginChain, _ within: PluginChain, _ report: inout Report) async throws {
+        let user = UserContext(id: "6650f0c2a94e1d0012345678", customData: ["team": "north"])
+        let function = PluginFunctionCall(
+            "BenchRules",
+            .function(name: "count", arguments: [["note": "a note of some length"]], user: user, runAs: user.id),
+            id: "6650f0c2a94e1d00123456786650f0c2", milliseconds: 30_000, answerBytes: 1 << 20)
+        func call(_ chain: PluginChain) async throws {
+            let answer = try await chain.call(function)
+            guard answer == .result(["$numberLong": "21"]) else { throw BenchFailure("A function answered \(answer).") }
+        }
+        let (ours, theirs) = try await inTurn(times: 10_000, { try await call(apart) }, { try await call(within) })
+        report.add(
+            "plugin host: functions called one after another", ours: "\(ours.text(1)) µs", reference: "in process \(theirs.text(1)) µs",
+            ratio: "\((ours / theirs).text(1)) ×", target: "≤ 150 µs")
     }
 
     /// Returns the medians of the durations of one call of each, in microseconds.
