@@ -36,6 +36,40 @@ import Testing
         #expect(machine.waiting == 0)
     }
 
+    @Test func `gather beside a run, but not for long`() {
+        func at(_ milliseconds: Int) -> ContinuousClock.Instant { start + .milliseconds(milliseconds) }
+        func ask(_ machine: inout Machine, _ id: UInt64, at time: Int) -> (begins: [Int]?, wake: ContinuousClock.Instant?) {
+            switch machine.ask(id, Int(id), "asker \(id)", now: at(time)) {
+            case .begins(let run): (run.questions, nil)
+            case .waits(let wake): (nil, wake)
+            case .cancelled: (nil, nil)
+            }
+        }
+        var machine = Machine(width: 2, most: 8, gathering: .milliseconds(5), patience: patience)
+        let asked = [ask(&machine, 1, at: 0), ask(&machine, 2, at: 1), ask(&machine, 3, at: 2)]
+        #expect(asked.map(\.begins) == [[1], nil, nil])
+        #expect(asked.map(\.wake) == [nil, at(6), nil], "one call is due")
+        // The usual case: the run ends first, and they follow it together.
+        let first = machine.end(1, after: .zero, now: at(3))
+        #expect(first.next?.questions == [2, 3] && first.wake == nil)
+        let fourth = ask(&machine, 4, at: 4)
+        #expect(fourth == (nil, nil))
+        let early = machine.wake(now: at(6))
+        #expect(early.run == nil && early.next == at(9))
+        // A slow run delays them no longer.
+        let late = machine.wake(now: at(9))
+        #expect(late.run?.questions == [4] && late.next == nil)
+        // Both runs are active: the next one to end is followed.
+        let fifth = ask(&machine, 5, at: 10)
+        #expect(fifth == (nil, nil))
+        let third = machine.end(3, after: .zero, now: at(12))
+        #expect(third.next == nil && third.wake == at(15))
+        let last = machine.end(2, after: .zero, now: at(13))
+        #expect(last.next?.questions == [5] && last.wake == nil)
+        let idle = machine.wake(now: at(15))
+        #expect(idle.run == nil && idle.next == nil)
+    }
+
     @Test func `are not asked when whoever asked has given up in line, or before`() {
         var machine = Machine(width: 1, most: 8, patience: patience)
         #expect(ask(&machine, 1) == [1])
@@ -100,15 +134,17 @@ import Testing
 
         func answer(_ asked: [Int]) async -> Gathered<Int> {
             numbers.withLock { $0 += asked }
-            await Task.yield()
+            // Some runs are longer than the time of gathering.
+            if asked.contains(where: { $0 % 16 == 0 }) { try? await Task.sleep(for: .milliseconds(3)) } else { await Task.yield() }
             return Gathered(answers: asked.map { .success($0 * 3) })
         }
     }
 
-    @Test func `get their own answers, whoever else gives up`() async throws {
+    @Test(.timeLimit(.minutes(1)), arguments: [Duration.zero, .milliseconds(1)])
+    func `get their own answers, whoever else gives up`(gathering: Duration) async throws {
         let seed = UInt64.random(in: .min ... .max)
         var generator = SplitMix64(seed: seed)
-        let gatherer = RequestCoalescer<Int, Int>(width: 2, most: 7)
+        let gatherer = RequestCoalescer<Int, Int>(width: 2, most: 7, gathering: gathering)
         let asked = Asked()
         // Unstructured because: they are cancelled one by one.
         let tasks = (0..<1_000).map { number in Task { try await gatherer.ask(number) { await asked.answer($0) } } }

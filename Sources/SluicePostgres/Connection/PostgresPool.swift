@@ -17,8 +17,9 @@ package final class PostgresPool: Sendable {
     private let statementLimit: Duration
     private let state: Mutex<Machine>
     private let numbers = Atomic<UInt64>(0)
-    /// The statements that run together with those of concurrent callers.
-    let shared = RequestCoalescer<PostgresStatement, PostgresResult>(width: 2, most: 64)
+    /// The statements that run together with those of concurrent callers. Most take a millisecond, so few run beside others: a run of many
+    /// costs little more than one of one. A run that waits for a lock delays no other for long.
+    let shared = RequestCoalescer<PostgresStatement, PostgresResult>(width: 2, most: 64, gathering: .milliseconds(5))
 
     /// Creates a pool without opening a connection.
     ///

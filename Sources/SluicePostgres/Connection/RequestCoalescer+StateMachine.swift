@@ -1,7 +1,7 @@
 /// The state machine of a `RequestCoalescer`, without effects.
 ///
-/// Questions are served in order, in at most `width` concurrent runs of at most `most` questions each. A question that has waited
-/// longer than `patience` when a run ends gets no answer.
+/// Questions are served in order, in at most `width` concurrent runs of at most `most` questions each. A run begins beside another one only
+/// once a question has waited for `gathering`. A question that has waited longer than `patience` when a run ends gets no answer.
 struct GathererStateMachine<Question, Waiter, Worker> {
     struct Run {
         let number: UInt64
@@ -20,10 +20,13 @@ struct GathererStateMachine<Question, Waiter, Worker> {
 
     private let width: Int
     private let most: Int
+    private let gathering: Duration
     private let patience: Duration
     /// The maximum number of questions of the next run.
     private(set) var share: Int
-    private var line: [(id: UInt64, question: Question, deadline: ContinuousClock.Instant)] = []
+    private var line: [(id: UInt64, question: Question, asked: ContinuousClock.Instant)] = []
+    /// `true` while a call of `wake` is due.
+    private var isWaking = false
     /// The waiters in line, without a run, and those in runs.
     private var waiters: [UInt64: (waiter: Waiter, run: UInt64?)] = [:]
     private var runs: [UInt64: Work] = [:]
@@ -31,9 +34,10 @@ struct GathererStateMachine<Question, Waiter, Worker> {
     /// The askers that were cancelled before they began to wait.
     private var cancelled: Set<UInt64> = []
 
-    init(width: Int, most: Int, patience: Duration) {
+    init(width: Int, most: Int, gathering: Duration = .zero, patience: Duration) {
         self.width = max(1, width)
         self.most = max(1, most)
+        self.gathering = gathering
         self.patience = patience
         share = self.most
     }
@@ -42,7 +46,8 @@ struct GathererStateMachine<Question, Waiter, Worker> {
     var waiting: Int { line.count }
 
     enum Asked {
-        case waits
+        /// The question waits. If a time is given, `wake` must be called then.
+        case waits(ContinuousClock.Instant?)
         /// The question begins a run.
         case begins(Run)
         case cancelled
@@ -51,9 +56,23 @@ struct GathererStateMachine<Question, Waiter, Worker> {
     mutating func ask(_ id: UInt64, _ question: Question, _ waiter: Waiter, now: ContinuousClock.Instant) -> Asked {
         if cancelled.remove(id) != nil { return .cancelled }
         waiters[id] = (waiter, nil)
-        line.append((id, question, now + patience))
-        // Questions wait only while all runs are busy. If a run is free, this question is alone in line.
-        return next().map { .begins($0) } ?? .waits
+        line.append((id, question, now))
+        return next(now).map { .begins($0) } ?? .waits(nextWake())
+    }
+
+    /// Begins a run beside another one if a question has gathered for long enough.
+    ///
+    /// - Returns: The run, and the time of the next call.
+    mutating func wake(now: ContinuousClock.Instant) -> (run: Run?, next: ContinuousClock.Instant?) {
+        isWaking = false
+        return (next(now), nextWake())
+    }
+
+    /// Returns the time at which a run may begin beside another one, unless a call is due already, or no run is free until one ends.
+    private mutating func nextWake() -> ContinuousClock.Instant? {
+        guard !isWaking, let first = line.first, runs.count < width else { return nil }
+        isWaking = true
+        return first.asked + gathering
     }
 
     /// Records the worker of a run.
@@ -71,6 +90,8 @@ struct GathererStateMachine<Question, Waiter, Worker> {
         var late: [Waiter]
         /// The run that begins in place of the ended one.
         var next: Run?
+        /// The time at which `wake` must be called; nil if it is due already, or no question waits for it.
+        var wake: ContinuousClock.Instant?
     }
 
     /// Ends a run.
@@ -81,11 +102,11 @@ struct GathererStateMachine<Question, Waiter, Worker> {
         share = duration > Self.slow ? max(1, share / 2) : min(most, share * 2)
         let askers = runs.removeValue(forKey: number)?.askers ?? []
         // All have the same patience, so the line is in the order of the deadlines.
-        let late = line.prefix { $0.deadline <= now }.map(\.id)
+        let late = line.prefix { $0.asked + patience <= now }.map(\.id)
         line.removeFirst(late.count)
         return End(
             waiters: askers.map { waiters.removeValue(forKey: $0)?.waiter },
-            late: late.compactMap { waiters.removeValue(forKey: $0)?.waiter }, next: next())
+            late: late.compactMap { waiters.removeValue(forKey: $0)?.waiter }, next: next(now), wake: nextWake())
     }
 
     /// Cancels an asker, possibly before it began to wait.
@@ -109,8 +130,8 @@ struct GathererStateMachine<Question, Waiter, Worker> {
     mutating func forget(_ id: UInt64) { cancelled.remove(id) }
 
     /// Begins a run if one is free and a question waits.
-    private mutating func next() -> Run? {
-        guard !line.isEmpty, runs.count < width else { return nil }
+    private mutating func next(_ now: ContinuousClock.Instant) -> Run? {
+        guard let first = line.first, runs.count < width, runs.isEmpty || first.asked + gathering <= now else { return nil }
         let asked = Array(line.prefix(share))
         line.removeFirst(asked.count)
         runNumber += 1

@@ -1,3 +1,4 @@
+import Dispatch
 import SluiceCore
 import Synchronization
 
@@ -11,8 +12,8 @@ struct Gathered<Answer: Sendable>: Sendable {
 
 /// A coalescer of concurrent requests.
 ///
-/// While fewer than `width` runs are active, a question starts a run at once, alone. Otherwise it waits until a run ends, and
-/// shares the next one with the others in line.
+/// While no run is active, a question starts one at once, alone. Otherwise it waits until a run ends, and shares the next one with those
+/// in line. While fewer than `width` runs are active, it waits for no longer than `gathering`.
 ///
 /// The line holds one question per waiting caller. A question fails with `timeout` after 10 s at the earliest. If runs take longer
 /// than 50 ms, fewer questions share them.
@@ -29,7 +30,10 @@ final class RequestCoalescer<Question: Sendable, Answer: Sendable>: Sendable {
     /// - Parameters:
     ///   - width: The maximum number of concurrent runs.
     ///   - most: The maximum number of questions of one run.
-    init(width: Int, most: Int) { state = Mutex(Machine(width: width, most: most, patience: Self.patience)) }
+    ///   - gathering: The time for which questions gather while a run is active, although another one could begin.
+    init(width: Int, most: Int, gathering: Duration = .zero) {
+        state = Mutex(Machine(width: width, most: most, gathering: gathering, patience: Self.patience))
+    }
 
     /// The number of questions that wait for a run to begin.
     var waiting: Int { state.withLock(\.waiting) }
@@ -45,7 +49,7 @@ final class RequestCoalescer<Question: Sendable, Answer: Sendable>: Sendable {
         return try await withTaskCancellationHandler {
             await withCheckedContinuation { (waiter: Waiter) in
                 switch state.withLock({ $0.ask(id, question, waiter, now: .now) }) {
-                case .waits: break
+                case .waits(let time): if let time { wake(at: time, run) }
                 case .begins(let begun): begin(begun, run)
                 case .cancelled: waiter.resume(returning: .failure(CancellationError()))
                 }
@@ -55,6 +59,15 @@ final class RequestCoalescer<Question: Sendable, Answer: Sendable>: Sendable {
             worker?.cancel()
             waiter?.resume(returning: .failure(CancellationError()))
         }.get()
+    }
+
+    /// Begins a run at a time, if questions have gathered for long enough by then.
+    private func wake(at time: ContinuousClock.Instant, _ run: @escaping Run) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(Int((time - .now).pollMilliseconds))) { [self] in
+            let (begun, next) = state.withLock { $0.wake(now: .now) }
+            if let begun { begin(begun, run) }
+            if let next { wake(at: next, run) }
+        }
     }
 
     private func begin(_ begun: Machine.Run, _ run: @escaping Run) {
@@ -68,6 +81,7 @@ final class RequestCoalescer<Question: Sendable, Answer: Sendable>: Sendable {
         let end = state.withLock { $0.end(begun.number, after: gathered.duration, now: .now) }
         // The next run begins before the answers are delivered, so that no time is lost between runs.
         if let next = end.next { begin(next, run) }
+        if let time = end.wake { wake(at: time, run) }
         for (number, waiter) in end.waiters.enumerated() {
             waiter?.resume(returning: gathered.answers.indices.contains(number) ? gathered.answers[number] : .failure(Self.unanswered))
         }
