@@ -14,7 +14,7 @@ extension RunningGateway {
         // A user who is disabled or deleted gets a token without one.
         _ = try await LoginStore(pool: pool).add(login, .none)
         await pool.close()
-        return try tokens.access(for: UserAccount(id: user, provider: "local-userpass"), login: login.id)
+        return tokens.access(for: UserAccount(id: user, provider: "local-userpass"), login: login.id)
     }
 }
 

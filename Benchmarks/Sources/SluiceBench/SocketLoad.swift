@@ -114,7 +114,7 @@ final class SocketLoad {
             try await UserStore(pool: pool).create(account)
             let login = tokens.login(of: account.id, lifetime: AccessTokens.lifetime)
             _ = try await LoginStore(pool: pool).add(login, .none)
-            made.append(try tokens.access(for: account, login: login.id))
+            made.append(tokens.access(for: account, login: login.id))
         }
         await pool.close()
         return made

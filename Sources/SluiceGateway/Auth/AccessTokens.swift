@@ -64,13 +64,13 @@ package struct AccessTokens: Sendable {
     /// Returns an access token with the account's current data. `lifetime` is in seconds.
     package func access(
         for account: UserAccount, login: String, lifetime: Int64 = Self.lifetime
-    ) throws(SluiceError) -> String {
+    ) -> String {
         let now = environment.wallMilliseconds() / 1_000
         var claims = blank(.access, user: account.id, login: login, now, expires: now + lifetime)
         claims.userData = account.customData
         claims.data = account.data
         claims.identities = account.identities
-        return try keys.sign(claims)
+        return keys.sign(claims)
     }
 
     // MARK: Refresh tokens
@@ -83,12 +83,12 @@ package struct AccessTokens: Sendable {
     }
 
     /// Returns a refresh token, which expires with its login.
-    func text(of refresh: Refresh) throws(SluiceError) -> String {
+    func text(of refresh: Refresh) -> String {
         let login = refresh.login
         let now = environment.wallMilliseconds() / 1_000
         var claims = blank(.refresh, user: login.user, login: login.id, now, expires: login.expires / 1_000)
         claims.generation = refresh.generation
-        return try keys.sign(claims)
+        return keys.sign(claims)
     }
 
     /// Returns the facts of a refresh token. Only the directory knows logins that have ended.

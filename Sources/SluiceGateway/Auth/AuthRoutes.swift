@@ -144,7 +144,7 @@ package struct AuthRoutes: Sendable {
             }
         }
         return JSONResponse([
-            "access_token": .string(try users.tokens.access(for: linked, login: login)), "user_id": .string(linked.id),
+            "access_token": .string(users.tokens.access(for: linked, login: login)), "user_id": .string(linked.id),
             "device_id": .string(device(body)),
         ]).response
     }

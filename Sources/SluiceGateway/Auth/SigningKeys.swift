@@ -47,13 +47,13 @@ package final class SigningKeys: Sendable {
     package init(environment: any Environment, _ source: @escaping Source) async throws {
         self.source = source
         self.environment = environment
-        state = Mutex(try await Self.state(try await source()))
+        state = Mutex(try Self.state(try await source()))
         reads = Mutex(Reads(last: environment.monotonicNanoseconds()))
     }
 
-    private static func state(_ keys: [Key]) async throws(SluiceError) -> State {
+    private static func state(_ keys: [Key]) throws(SluiceError) -> State {
         var secrets: [String: TokenSecret] = [:]
-        for key in keys { secrets[key.id] = try await TokenSecret(id: key.id, bytes: key.bytes) }
+        for key in keys { secrets[key.id] = try TokenSecret(id: key.id, bytes: key.bytes) }
         guard let newest = keys.last.flatMap({ secrets[$0.id] }) else {
             throw SluiceError(.configInvalid, "The app has no signing key.")
         }
@@ -62,7 +62,7 @@ package final class SigningKeys: Sendable {
 
     /// Reads the keys again, as another gateway may have rotated them.
     package func reload() async throws {
-        let fresh = try await Self.state(try await source())
+        let fresh = try Self.state(try await source())
         reads.withLock { $0.last = environment.monotonicNanoseconds() }
         state.withLock { state in
             let removed = state.removed.union(state.keys.keys).subtracting(fresh.keys.keys)
@@ -73,7 +73,7 @@ package final class SigningKeys: Sendable {
 
     // MARK: Tokens
 
-    func sign(_ claims: Claims) throws(SluiceError) -> String { try state.withLock(\.newest).sign(claims.json) }
+    func sign(_ claims: Claims) -> String { state.withLock(\.newest).sign(claims.json) }
 
     /// Verifies the signature of a token. One with an unknown key waits for a reading of the keys, at most one in five seconds.
     ///

@@ -132,7 +132,7 @@ package struct UserService: Sendable {
         guard try await directory.add(login, proof) else {
             throw SluiceError(.invalidSession, "The account of user \(account.id) changed during the login.", fix: "Log in again.")
         }
-        return try issue(login, of: account)
+        return issue(login, of: account)
     }
 
     /// Logs in a user whom a provider has identified. The first login makes the account.
@@ -146,7 +146,7 @@ package struct UserService: Sendable {
             if let found = try await directory.add(login.id, of: identity.key, expires: login.expires) {
                 guard !found.isDisabled else { throw SluiceError(.userDisabled, "User \(found.id) is disabled.") }
                 login.user = found.id
-                return try issue(login, of: try await update(found, identity.data))
+                return issue(login, of: try await update(found, identity.data))
             }
             do {
                 return try await self.login(try await create(identity), .identity(identity.key))
@@ -155,10 +155,10 @@ package struct UserService: Sendable {
         throw SluiceError(.internalError, "The account of an identity of \(identity.provider) could not be found or made.")
     }
 
-    private func issue(_ login: Login, of account: UserAccount) throws(SluiceError) -> Tokens {
+    private func issue(_ login: Login, of account: UserAccount) -> Tokens {
         Tokens(
-            accessToken: try tokens.access(for: account, login: login.id),
-            refreshToken: try tokens.text(of: .init(login: login, generation: 0)), userID: account.id)
+            accessToken: tokens.access(for: account, login: login.id),
+            refreshToken: tokens.text(of: .init(login: login, generation: 0)), userID: account.id)
     }
 
     /// Returns a new access token, and the next refresh token if the client rotates them.
@@ -169,7 +169,7 @@ package struct UserService: Sendable {
         var refresh = try await tokens.refresh(refreshToken)
         let account = try await account(of: refresh)
         refresh.generation += 1
-        return (try tokens.access(for: account, login: refresh.login.id), rotating ? try tokens.text(of: refresh) : nil)
+        return (tokens.access(for: account, login: refresh.login.id), rotating ? tokens.text(of: refresh) : nil)
     }
 
     /// Ends the login of a refresh token, and its sessions.

@@ -71,7 +71,7 @@ package struct TokenTool: Sendable {
                 guard try await directory.add(login, .none) else {
                     throw SluiceError(.userDisabled, "User \(issued.id) was disabled or deleted meanwhile.")
                 }
-                return try tokens.access(for: issued, login: login.id, lifetime: lifetime)
+                return tokens.access(for: issued, login: login.id, lifetime: lifetime)
             }
         }
     }

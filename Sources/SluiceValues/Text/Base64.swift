@@ -37,6 +37,12 @@ package enum Base64 {
 
     /// Decodes the form with the alphabet of URLs and without padding (RFC 7515, section 2). Returns nil for any other text.
     package static func decode(url text: some Collection<UInt8>) -> [UInt8]? {
+        // Bytes in one place are read by code that knows their type.
+        if let decoded = text.withContiguousStorageIfAvailable({ decode(url: $0) }) { return decoded }
+        return Array(text).withUnsafeBufferPointer { decode(url: $0) }
+    }
+
+    private static func decode(url text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         var plain: [UInt8] = []
         plain.reserveCapacity(text.count + 3)
         for byte in text {

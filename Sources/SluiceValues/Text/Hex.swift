@@ -1,13 +1,22 @@
 /// Hexadecimal text.
 package enum Hex {
+    private static let digits = Array("0123456789abcdef".utf8)
+
     package static func encode(_ bytes: some Sequence<UInt8>) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        var text: [UInt8] = []
-        for byte in bytes {
-            text.append(digits[Int(byte >> 4)])
-            text.append(digits[Int(byte & 15)])
+        // Bytes in one place are read by code that knows their type.
+        if let text = bytes.withContiguousStorageIfAvailable({ encode($0) }) { return text }
+        return Array(bytes).withUnsafeBufferPointer { encode($0) }
+    }
+
+    private static func encode(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
+        let digits = Self.digits
+        return String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
+            for (index, byte) in bytes.enumerated() {
+                text[2 * index] = digits[Int(byte >> 4)]
+                text[2 * index + 1] = digits[Int(byte & 15)]
+            }
+            return 2 * bytes.count
         }
-        return String(decoding: text, as: UTF8.self)
     }
 
     /// Returns nil if the count is odd or a character is not a hexadecimal digit.
