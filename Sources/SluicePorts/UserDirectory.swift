@@ -109,7 +109,6 @@ package protocol UserDirectory: Sendable {
     func find(id: String) async throws -> UserAccount?
     /// - Parameter email: The e-mail in normal form.
     func find(email: String) async throws -> UserAccount?
-    func find(identity: UserIdentityKey) async throws -> UserAccount?
     /// Returns the account of a login, with `false` if the login has ended; nil if there is no account.
     func find(id: String, login: String) async throws -> (account: UserAccount, isLoggedIn: Bool)?
     /// Returns accounts in the order of their ids, from the one after `id`. An empty `id` starts at the first.

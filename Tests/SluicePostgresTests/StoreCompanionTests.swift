@@ -255,8 +255,9 @@ import Testing
             #expect(try await store.find(id: "u1") == user)
             #expect(try await store.find(email: "Ann@example.org") == user)
             #expect(try await store.find(email: "ann@example.org") == nil)
-            #expect(try await store.find(identity: .init(provider: "local-userpass", id: "ext")) == user)
-            #expect(try await store.find(identity: .init(provider: "anon-user", id: "ext")) == nil)
+            let logins = LoginStore(pool: fixture.pool)
+            #expect(try await logins.add("l1", of: .init(provider: "local-userpass", id: "ext"), expires: 4_000_000_000_000) == user)
+            #expect(try await logins.add("l2", of: .init(provider: "anon-user", id: "ext"), expires: 4_000_000_000_000) == nil)
             #expect(try await store.list().map(\.id) == ["u1"])
         }
     }

@@ -15,7 +15,6 @@ package struct PostgresUsers: UserDirectory {
     package func create(_ account: UserAccount) async throws { try await users.create(account) }
     package func find(id: String) async throws -> UserAccount? { try await users.find(id: id) }
     package func find(email: String) async throws -> UserAccount? { try await users.find(email: email) }
-    package func find(identity: UserIdentityKey) async throws -> UserAccount? { try await users.find(identity: identity) }
     package func list(after id: String, limit: Int) async throws -> [UserAccount] { try await users.list(after: id, limit: limit) }
 
     package func setCustomData(id: String, _ data: JSON) async throws { try await users.setCustomData(id: id, data) }

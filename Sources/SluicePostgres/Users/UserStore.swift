@@ -7,7 +7,7 @@ package struct UserStore: Sendable {
     private let pool: PostgresPool
     /// The columns that `record` reads, in order.
     static let columns = "id, email, password_hash, provider, identities, data, custom_data, disabled, unclaimed"
-    static let columnCount = 9
+    static let columnCount = columns.split(separator: ",").count
 
     package init(pool: PostgresPool) { self.pool = pool }
 
@@ -33,12 +33,6 @@ package struct UserStore: Sendable {
 
     package func find(id: String) async throws -> UserAccount? { try await find("id = $1", [.text(id)]) }
     package func find(email: String) async throws -> UserAccount? { try await find("email = $1", [.text(email)]) }
-
-    /// Returns the user with an identity, or nil.
-    package func find(identity: UserIdentityKey) async throws -> UserAccount? {
-        try await find(
-            "id = (SELECT user_id FROM sluice.identity WHERE provider = $1 AND id = $2)", [.text(identity.provider), .text(identity.id)])
-    }
 
     /// Converts the failure of the primary key of identities.
     private static func requiringOwner<R>(_ body: () throws -> R) throws -> R {

@@ -71,7 +71,7 @@ final class MemoryDirectory: UserDirectory, APIKeyDirectory, PasswordResetDirect
         return state.withLock { $0.accounts.values.first { $0.email == email } }
     }
 
-    func find(identity: UserIdentityKey) async throws -> UserAccount? {
+    private func find(identity: UserIdentityKey) async throws -> UserAccount? {
         try requireService()
         return state.withLock { $0.accounts.values.first { $0.identities.array?.contains(identity.json) == true } }
     }

@@ -22,6 +22,12 @@ import Testing
             try await users.add(Login(id: id, user: user, expires: expires), proof)
         }
 
+        /// Logs in by an identity.
+        /// - Returns: The account that has it; nil for none.
+        func login(by identity: UserIdentityKey) async throws -> UserAccount? {
+            try await users.add("login-\(UInt64.random(in: 0 ... .max))", of: identity, expires: far)
+        }
+
         /// The ids of the logins among these that have not ended.
         func open(_ ids: [String], of user: String) async throws -> [String] {
             var open: [String] = []
@@ -191,7 +197,7 @@ import Testing
 
     @Test(arguments: Kind.allCases) func `gives an identity to one account`(kind: Kind) async throws {
         try await Self.with(kind) { directory in
-            #expect(try await directory.users.find(identity: Self.ada) == nil)
+            #expect(try await directory.login(by: Self.ada) == nil)
             let outcomes = await withTaskGroup(of: ErrorCode?.self) { group in
                 for number in 0..<4 {
                     group.addTask {
@@ -201,10 +207,10 @@ import Testing
                 return await group.reduce(into: [ErrorCode?]()) { $0.append($1) }
             }
             #expect(outcomes.count { $0 == nil } == 1 && outcomes.count { $0 == .identityInUse } == 3, "\(outcomes)")
-            let owner = try #require(try await directory.users.find(identity: Self.ada))
-            #expect(try await directory.users.find(identity: .init(provider: "oauth2-apple", id: "ada")) == nil)
+            let owner = try #require(try await directory.login(by: Self.ada))
+            #expect(try await directory.login(by: .init(provider: "oauth2-apple", id: "ada")) == nil)
             try await directory.users.delete(id: owner.id)
-            #expect(try await directory.users.find(identity: Self.ada) == nil)
+            #expect(try await directory.login(by: Self.ada) == nil)
             try await directory.users.create(Self.account("again", Self.ada))
         }
     }
@@ -215,7 +221,7 @@ import Testing
             let anonymous = UserIdentityKey(provider: "anon-user", id: "an")
             try await users.create(Self.account("an", anonymous))
             for _ in 0..<2 { try await users.link(IdentityLink(Self.ada, data: ["name": "Ada"]), to: "an") }
-            let linked = try #require(try await users.find(identity: Self.ada))
+            let linked = try #require(try await directory.login(by: Self.ada))
             #expect(linked.id == "an" && linked.provider == "custom-token" && linked.data == ["name": "Ada"])
             #expect(linked.identities == [anonymous.json, Self.ada.json])
             #expect(await directory.code { try await users.link(IdentityLink(Self.ada, data: [:]), to: "bob") } == .identityInUse)
@@ -263,12 +269,12 @@ import Testing
             #expect(try await directory.add("l", of: "an", .identity(Self.ada)))
             try await users.unlink(Self.ada, from: "an")
             #expect(try await directory.open(["l"], of: "an") == [])
-            #expect(try await users.find(identity: Self.ada) == nil)
+            #expect(try await directory.login(by: Self.ada) == nil)
             #expect(try await !directory.add("l2", of: "an", .identity(Self.ada)), "the identity is not hers any more")
             #expect(await directory.code { try await users.unlink(Self.ada, from: "an") } == .badRequest)
             try await users.unlink(anonymous, from: "an")
             #expect(await directory.code { try await users.unlink(apple, from: "an") } == .badRequest)
-            #expect(try await users.find(identity: apple)?.id == "an")
+            #expect(try await directory.login(by: apple)?.id == "an")
         }
     }
 
