@@ -48,7 +48,7 @@ final class RealmBenchmark {
                 + "; UPDATE items SET store = \(Self.liveStore) + \"_id\" - \(Self.liveKey) WHERE \"_id\" >= \(Self.liveKey)")
         try await sql.script("VACUUM ANALYZE items")
         let gateway = try await setup.gateway("bench_realm", conninfo, kafka: false)
-        let sides = try await sides(gateway)
+        let sides = try await sides(gateway, conninfo)
         try await bootstrap(sides, &report)
         try await upload(sides, sql, batch: 1, window: 16, each: setup.scaled(500), &report)
         try await upload(sides, sql, batch: 100, window: 4, each: setup.scaled(20), &report)
@@ -58,10 +58,13 @@ final class RealmBenchmark {
         try await idle(&report)
     }
 
-    /// Returns Realm's side and Sluice's.
-    private func sides(_ gateway: RunningGateway) async throws -> [RealmSide] {
-        let token = try await SocketLoad.login(gateway, folder: "\(setup.workspace)/\(gateway.appID)")
-        return [true, false].map { RealmSide(isRealm: $0, gateway: gateway, token: token) }
+    /// Returns Realm's side and Sluice's. Each has two users, as a user's sessions are bounded.
+    private func sides(_ gateway: RunningGateway, _ conninfo: String) async throws -> [RealmSide] {
+        let tokens = try await SocketLoad.users(4, of: gateway, conninfo)
+        return [
+            RealmSide(isRealm: true, gateway: gateway, few: tokens[0], many: tokens[1]),
+            RealmSide(isRealm: false, gateway: gateway, few: tokens[2], many: tokens[3]),
+        ]
     }
 
     private func add(_ report: inout Report, _ what: String, _ unit: String, _ samples: [Sample]) {
@@ -190,7 +193,7 @@ final class RealmBenchmark {
             let (conninfo, sql) = try await setup.database(name)
             try await sql.script(Item.insert(10, from: 0))
             let gateway = try await setup.gateway(name, conninfo, kafka: false)
-            let side = try await sides(gateway)[index]
+            let side = try await sides(gateway, conninfo)[index]
             kilobytes.append(try await idle(side))
             gateway.child.stop()
             await sql.close()

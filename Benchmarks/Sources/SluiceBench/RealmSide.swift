@@ -6,7 +6,12 @@ import SluiceWire
 struct RealmSide {
     let isRealm: Bool
     let gateway: RunningGateway
-    let token: String
+    /// The access token of the user that has fewer than `manySessions`.
+    let few: String
+    /// The access token of the user whose sessions are opened together.
+    let many: String
+
+    private static let manySessions = 500
 
     var name: String { isRealm ? "Realm's protocol" : "Sluice's" }
 
@@ -16,6 +21,7 @@ struct RealmSide {
     func open(
         _ setup: Setup, _ queries: [String], uploads: [[UInt8]] = [], batch: Int = 1, connections: Int, isTimed: Bool = false
     ) async throws -> SocketLoad {
+        let token = connections < Self.manySessions ? few : many
         let path =
             isRealm
             ? "/api/client/v2.0/app/\(gateway.appID)/realm-sync?baas_at=\(token)" : WireProtocol.path(app: gateway.appID)

@@ -10,6 +10,8 @@ struct SessionsBenchmark {
 
     /// Sessions opened before the first sample, so that data loaded on first use belong to no session.
     private static let first = 100
+    /// The sessions of each user, without the first ones.
+    private static let sessionsOfUser = 500
     private static let more = 10
 
     func run(_ report: inout Report) async throws {
@@ -32,10 +34,11 @@ struct SessionsBenchmark {
         let (conninfo, sql) = try await setup.database(name)
         try await sql.script(Item.insert(10, from: 0))
         let gateway = try await setup.gateway(name, conninfo, kafka: false)
-        let user = try await SocketLoad.login(gateway, folder: "\(setup.workspace)/\(name)")
+        // A user's sessions are bounded.
+        let users = try await SocketLoad.users(sessions / Self.sessionsOfUser + 1, of: gateway, conninfo)
         let hellos = try (0..<sessions).map { session in
             let queries = (0..<subscriptions).map { "store == \(session % 100) AND quantity == \(1_000 + session * subscriptions + $0)" }
-            return try SocketLoad.hello(user, queries: queries)
+            return try SocketLoad.hello(users[session % users.count], queries: queries)
         }
         let path = WireProtocol.path(app: gateway.appID)
         let warm = try await SocketLoad(setup, port: gateway.port, path: path, hellos: hellos, connections: Self.first)
