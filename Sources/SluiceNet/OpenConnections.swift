@@ -12,6 +12,8 @@ final class OpenConnections: Sendable {
         /// The WebSockets that the shutdown has closed, and that wait for the peer's close frame.
         var leaving: Set<Admission.ID> = []
         var cutOff = ShutdownCutOff()
+        /// By event loop, for the sockets of each.
+        var calls: [ObjectIdentifier: LoopCalls] = [:]
     }
 
     private let limits: AdmissionLimits
@@ -29,6 +31,15 @@ final class OpenConnections: Sendable {
         self.pace = pace
         self.onRefusal = onRefusal
         state = Mutex(State(admission: Admission(limits: limits)))
+    }
+
+    /// Returns the short calls of an event loop, which all of its connections share.
+    func calls(on loop: any EventLoop) -> LoopCalls {
+        state.withLock { state in
+            let known = state.calls[ObjectIdentifier(loop)] ?? LoopCalls(loop)
+            state.calls[ObjectIdentifier(loop)] = known
+            return known
+        }
     }
 
     var count: Int { state.withLock { $0.admission.count } }

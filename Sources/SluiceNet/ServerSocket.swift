@@ -7,13 +7,14 @@ package final class ServerSocket: Sendable {
     package let eventLoop: any EventLoop
     private let channel: any Channel
     private let handler: NIOLoopBound<SocketHandler>
+    private let calls: LoopCalls
     private let buffered = Atomic<Int>(0)
     /// The sends of other threads that the event loop has not performed.
     private let waiting = Atomic<Int>(0)
 
     /// - Precondition: called on the channel's event loop.
-    init(channel: any Channel, handler: SocketHandler) {
-        self.channel = channel
+    init(channel: any Channel, handler: SocketHandler, calls: LoopCalls) {
+        (self.channel, self.calls) = (channel, calls)
         eventLoop = channel.eventLoop
         self.handler = NIOLoopBound(handler, eventLoop: channel.eventLoop)
     }
@@ -24,6 +25,9 @@ package final class ServerSocket: Sendable {
 
     /// `false` while the connection's buffer is above its high-water mark.
     package var isWritable: Bool { channel.isWritable }
+
+    /// Makes a short call soon on the event loop, together with those for other connections.
+    package func perform(_ call: @escaping @Sendable () -> Void) { calls.add(call) }
 
     /// Sends a frame in one write and one flush, behind the frames of earlier calls. Drops frames after the end of the connection.
     package func send(_ frame: SharedFrame) {

@@ -126,10 +126,11 @@ final class SocketHandler: ChannelInboundHandler {
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        let socket = ServerSocket(channel: context.channel, handler: self)
+        let socket = ServerSocket(channel: context.channel, handler: self, calls: ticket.connections.calls(on: context.eventLoop))
         self.socket = socket
         scheduleBeat(context)
-        opening = context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in self?.isLate() }
+        // `finish` cancels the timers. Weak references would slow each use of the handler down.
+        opening = context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { self.isLate() }
         // The event of a shutdown that has begun went to the handler before this one.
         if ticket.connections.isStopping { prepareToLeave(context) }
         // Last: the owner may send or close at once.
@@ -214,8 +215,8 @@ final class SocketHandler: ChannelInboundHandler {
         let pace = ticket.connections.pace
         let loop = context.eventLoop.assumeIsolated()
         leaving = [
-            loop.scheduleTask(in: pace.moment(random: .random(in: 0 ... .max))) { [weak self] in self?.settle() },
-            loop.scheduleTask(in: pace.answers) { [weak self] in self?.leave(isAnswered: false) },
+            loop.scheduleTask(in: pace.moment(random: .random(in: 0 ... .max))) { self.settle() },
+            loop.scheduleTask(in: pace.answers) { self.leave(isAnswered: false) },
         ]
     }
 
@@ -279,7 +280,7 @@ final class SocketHandler: ChannelInboundHandler {
     private func refuse(_ how: String) { close(.protocolError, reason: how, because: .malformed(how)) }
 
     private func scheduleBeat(_ context: ChannelHandlerContext) {
-        pulse = context.eventLoop.assumeIsolated().scheduleTask(in: limits.pingInterval) { [weak self] in self?.beat() }
+        pulse = context.eventLoop.assumeIsolated().scheduleTask(in: limits.pingInterval) { self.beat() }
     }
 
     private func beat() {

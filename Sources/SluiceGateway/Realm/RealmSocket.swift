@@ -225,7 +225,7 @@ final class RealmSocket: SocketOwner, RealmFrameSink {
 
     func perform(_ body: @escaping @Sendable () -> Void) -> Bool {
         guard let socket = state.withLock({ $0.isClosed ? nil : $0.socket }) else { return false }
-        socket.eventLoop.execute(body)
+        socket.perform(body)
         return true
     }
 
