@@ -34,6 +34,8 @@ struct BridgeContent {
     private var unconfirmed = BridgeUnconfirmed()
     /// The last version that changed each object, unless it is that of a barrier: the object entered or left.
     private var touched: [ObjectKey: UInt64] = [:]
+    /// A bound of the versions in `touched`.
+    private var lastTouched: UInt64 = 0
     /// The version up to which changes are forgotten.
     private var forgotten: UInt64 = 0
 
@@ -237,6 +239,7 @@ struct BridgeContent {
             forgotten = max(forgotten, last, version)
         }
         touched[object] = version
+        lastTouched = max(lastTouched, version)
     }
 
     /// Returns `true` if the client may not have known a change of the object when it was at a version.
@@ -247,7 +250,12 @@ struct BridgeContent {
     /// Records the progress of the client: later changesets have this base or a newer one.
     mutating func confirm(_ base: UInt64) {
         memory.advance(client, base: base)
-        touched = touched.filter { $0.value > base }
+        // Most confirmations are of the last entry.
+        if base >= lastTouched {
+            if !touched.isEmpty { touched.removeAll(keepingCapacity: touched.count <= 8) }
+        } else {
+            touched = touched.filter { $0.value > base }
+        }
     }
 
     /// Makes room for objects that enter.

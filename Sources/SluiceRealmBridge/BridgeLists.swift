@@ -205,7 +205,7 @@ struct BridgeLists: Hashable {
     ///   - passed: The changeset up to which the stream has passed the client's.
     ///   - end: The end of the stream.
     mutating func confirm(_ base: UInt64, passed: UInt64, end: UInt64) {
-        creations = creations.filter { $0.value.received[""].map { $0 > base } ?? true }
+        if !creations.isEmpty { creations = creations.filter { $0.value.received[""].map { $0 > base } ?? true } }
         guard count > 0 else { return }
         var rest: [ObjectKey: [String: List]] = [:]
         for (object, properties) in lists {

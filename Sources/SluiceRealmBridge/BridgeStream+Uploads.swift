@@ -143,7 +143,7 @@ extension BridgeStream {
     /// - Returns: The number up to which its compensating writes are confirmed; 0 for none.
     mutating func confirm(_ version: UInt64) -> UInt64 {
         // The conflicts of a changeset under way are decided when its commit comes.
-        let needed = min(version, own.values.map(\.writer.base).min() ?? version)
+        let needed = own.isEmpty ? version : min(version, own.values.map(\.writer.base).min() ?? version)
         content.confirm(needed)
         steps.confirm(needed)
         confirmEntries(upTo: version)
@@ -154,6 +154,7 @@ extension BridgeStream {
             listsConfirmed = (version, passed)
             content.lists.confirm(version, passed: passed, end: max(content.last, steps.end))
         }
+        guard !replica.compensations.isEmpty else { return 0 }
         let numbers = replica.compensations.filter { $0.value <= version }.map(\.key)
         for number in numbers { replica.compensations[number] = nil }
         return numbers.max() ?? 0

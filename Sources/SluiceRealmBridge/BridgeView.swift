@@ -48,6 +48,8 @@ actor BridgeView: RealmClientView {
     private var marks: UInt64 = 0
     /// Counts up to the last changeset that the stream has passed.
     let passed: AsyncEvent
+    /// The count of `passed`, without its lock.
+    private var told: UInt64 = 0
     /// The steps of uploads whose turn in the orders has not come.
     var uploads: Deque<[BridgeUploadStep]> = []
     /// Counts the uploads that were added.
@@ -285,7 +287,10 @@ actor BridgeView: RealmClientView {
         while !orders.isClosed {
             guard !isStateDue, !mustStoreRepairs else { return .later }
             // Lets the uploads be acknowledged whose changesets the stream has passed.
-            if passed.count < stream.lastPassed { passed.reach(stream.lastPassed) }
+            if told < stream.lastPassed {
+                told = stream.lastPassed
+                passed.reach(told)
+            }
             try takeConfirmation()
             if mustRead { return .later }
             if stream.reading != nil, stream.mayRepair {
@@ -333,7 +338,7 @@ actor BridgeView: RealmClientView {
 
     /// `true` if objects must be stored before uploads are acknowledged that need them: the client sends them no more, and a changeset
     /// without effect is in no log.
-    private var mustStoreRepairs: Bool { passed.count < stream.lastPassed && stream.hasNewRepairs }
+    private var mustStoreRepairs: Bool { told < stream.lastPassed && stream.hasNewRepairs }
 
     /// `true` if objects must be read that are to be put right.
     private var mustRead: Bool { stream.mayRepair && stream.reading == nil && !stream.unresolved.isEmpty }

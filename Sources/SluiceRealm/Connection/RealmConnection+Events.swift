@@ -25,16 +25,18 @@ extension RealmConnection {
 
     // MARK: Without waiting
 
-    /// Lets the thread of the socket deliver the events that the views have. Returns at once.
-    nonisolated func deliverSoon(_ id: RealmSessionID, _ delivery: EventDelivery) {
-        guard delivery.ask() else { return }
-        let isAsked = sink.perform {
+    /// Returns a call that lets the thread of the socket deliver the events that the views have. It returns at once.
+    nonisolated func wake(_ id: RealmSessionID, _ delivery: EventDelivery) -> @Sendable () -> Void {
+        // Made once. One for each change would be made by the thread of the fan-out and freed by that of the socket.
+        let deliver: @Sendable () -> Void = {
             delivery.begin()
             if !(self.enterIfIdle({ $0.deliverNow(id) }) ?? false) { delivery.task.ask() }
         }
-        guard !isAsked else { return }
-        delivery.begin()
-        delivery.task.ask()
+        return {
+            guard delivery.ask(), !self.sink.perform(deliver) else { return }
+            delivery.begin()
+            delivery.task.ask()
+        }
     }
 
     /// Delivers the events of a session until one must wait.

@@ -20,11 +20,11 @@ extension RealmConnection {
         /// Events that the views have yielded, and that must wait for something.
         var held: Deque<RealmViewEvent> = []
         /// Counts the server version up to which the machine has every entry.
-        let reached: AsyncEvent
+        var reached = AwaitedCount()
         /// Counts the server version up to which uploads need no other entry before their acknowledgement.
-        let settled: AsyncEvent
+        var settled = AwaitedCount()
         /// Counts the client version up to which the machine knows that uploads took effect.
-        let acknowledged: AsyncEvent
+        var acknowledged = AwaitedCount()
         /// Uploads to apply, each with the number of its turn among the views. The machine bounds their bytes.
         var uploads: Deque<(message: RealmUploadMessage, turn: UInt64)> = []
         /// The number of the last turn, and of its changesets.
@@ -50,11 +50,6 @@ extension RealmConnection {
         var building: UInt64?
         /// The task that ends the session unless the part comes.
         var deadline: UInt64?
-
-        init(environment: any Environment) {
-            (reached, acknowledged) = (AsyncEvent(environment: environment), AsyncEvent(environment: environment))
-            settled = AsyncEvent(environment: environment)
-        }
 
         /// Adds an upload to those that wait. They take effect together, unless a view was ordered between them.
         func add(_ upload: RealmUploadMessage) {
@@ -120,13 +115,15 @@ extension RealmConnection {
         SluiceError(.timeout, "\(step) took longer than \(milliseconds) ms.", fix: "Check the load of the database and of the gateway.")
     }
 
-    /// Waits until a count of a session reaches `value`.
+    /// Waits until a count of a session reaches `value`. Returns if the session is over.
     /// - Throws: `timeout` if it does not and the view yields no event for the time.
     func wait(
-        for event: AsyncEvent, until value: UInt64, of id: RealmSessionID, _ milliseconds: Int, _ step: String
+        for count: ReferenceWritableKeyPath<FileSession, AwaitedCount>, until value: UInt64, of id: RealmSessionID, _ milliseconds: Int,
+        _ step: String
     ) async throws {
+        guard let event = sessions[id]?[keyPath: count].event(services.environment) else { return }
         while event.count < value {
-            let seen = count(\.events, of: id)
+            let seen = self.count(\.events, of: id)
             await event.wait(until: value, milliseconds: milliseconds)
             try Task.checkCancellation()
             guard event.count < value else { return }
@@ -193,7 +190,7 @@ extension RealmConnection {
         let session = stored.session
         let client = RealmViewClient(user: user, stored: stored, cursor: ident.download.serverVersion)
         guard let delivery = sessions[id]?.delivery else { throw CancellationError() }
-        let view = try await services.views.open(client, for: self, wake: { self.deliverSoon(id, delivery) }) {
+        let view = try await services.views.open(client, for: self, wake: wake(id, delivery)) {
             try await store.keep(replica: $0, ofView: $1, of: session)
         }
         // Changesets may have taken effect before a crash that lost their progress.
@@ -247,8 +244,7 @@ extension RealmConnection {
 
     /// Waits until the machine knows that the changesets up to a version took effect.
     func untilAcknowledged(_ version: UInt64, _ id: RealmSessionID) async throws {
-        guard let session = sessions[id] else { return }
         try await wait(
-            for: session.acknowledged, until: version, of: id, services.waits.integrate, "The upload of version \(version)")
+            for: \.acknowledged, until: version, of: id, services.waits.integrate, "The upload of version \(version)")
     }
 }

@@ -24,13 +24,13 @@ extension RealmConnection {
     }
 
     func integrate(_ upload: RealmUploadMessage, for id: RealmSessionID) {
-        guard let session = sessions[id], session.file != nil else { return }
+        guard let session = sessions[id], let file = session.file else { return }
         if upload.entries.isEmpty, !session.isIntegrating, session.view?.confirm(upload.progress.serverVersion) ?? false {
-            return confirm(upload.progress, for: id)
+            return confirm(upload.progress, of: file, session, id)
         }
-        sessions[id]?.add(upload)
-        guard sessions[id]?.isIntegrating == false else { return }
-        sessions[id]?.isIntegrating = true
+        session.add(upload)
+        guard !session.isIntegrating else { return }
+        session.isIntegrating = true
         startAnswering(id) { await self.integrateAll(id) }
     }
 
@@ -64,7 +64,7 @@ extension RealmConnection {
                     try await store.record(upload.progress, of: file)
                 }
                 let (server, client) = (result.integrated.serverVersion, result.integrated.clientVersion)
-                try await wait(for: session.settled, until: server, of: id, services.waits.view, "The change of version \(server)")
+                try await wait(for: \.settled, until: server, of: id, services.waits.view, "The change of version \(server)")
                 try await untilAcknowledged(result.previous, id)
                 var integrated = result.integrated
                 // With the confirmations that came before.
@@ -83,13 +83,13 @@ extension RealmConnection {
     // MARK: Confirmations
 
     /// Answers an upload without changesets once its progress is stored.
-    private func confirm(_ progress: RealmUploadProgress, for id: RealmSessionID) {
+    private func confirm(_ progress: RealmUploadProgress, of file: RealmFileSession, _ session: FileSession, _ id: RealmSessionID) {
         // Most entries are confirmed while an earlier confirmation is being stored.
-        if let file = sessions[id]?.file { services.store.confirmed(upTo: progress.serverVersion, of: file) }
-        sessions[id]?.confirmations.come += 1
-        sessions[id]?.confirmed = progress
-        guard sessions[id]?.isConfirming == false else { return }
-        sessions[id]?.isConfirming = true
+        services.store.confirmed(upTo: progress.serverVersion, of: file)
+        session.confirmations.come += 1
+        session.confirmed = progress
+        guard !session.isConfirming else { return }
+        session.isConfirming = true
         startAnswering(id) { await self.confirmAll(id) }
     }
 
@@ -131,7 +131,7 @@ extension RealmConnection {
                 let newest = try await within(services.waits.view, "The newest version for mark \(request)") {
                     try await view.newestVersion()
                 }
-                try await wait(for: session.reached, until: newest, of: id, services.waits.view, "The change of version \(newest)")
+                try await wait(for: \.reached, until: newest, of: id, services.waits.view, "The change of version \(newest)")
                 await submit(.caughtUp(id, request: request))
             }
             sessions[id]?.isCatchingUp = false

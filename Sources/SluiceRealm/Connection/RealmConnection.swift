@@ -53,6 +53,8 @@ package actor RealmConnection {
     private let hasEnd = Atomic<Bool>(false)
     /// Actions that were not performed, in order.
     private var queue: Deque<RealmConnectionAction> = []
+    /// `true` while actions are performed without a wait. Those that they cause follow.
+    private var isPerforming = false
     /// The task that performs actions; nil while there are none.
     private(set) var performing: Task<Void, Never>?
     /// The large message that is being encoded; nil for none. The messages behind it wait in the queue.
@@ -141,7 +143,8 @@ package actor RealmConnection {
         guard !machine.isClosed else { return }
         // 34 years at most, so that the nanoseconds fit.
         let wait = min(max(max(milliseconds, 0) - services.environment.wallMilliseconds(), 0), 1 << 40)
-        expiry = services.environment.after(nanoseconds: UInt64(wait) * 1_000_000) { [weak self] in self?.end(.tokenExpired) }
+        // `stop` cancels it. A weak reference would slow each use of the connection down.
+        expiry = services.environment.after(nanoseconds: UInt64(wait) * 1_000_000) { self.end(.tokenExpired) }
     }
 
     /// Calls `body` on this thread; nil if the connection is busy.
@@ -229,9 +232,11 @@ package actor RealmConnection {
             queue = []
             performing?.cancel()
         }
-        queue += actions
-        guard performing == nil else { return }
-        performReady()
+        guard performing == nil, !isPerforming else {
+            queue += actions
+            return
+        }
+        performReady(actions)
         guard queue.isEmpty else {
             // Unstructured because: the source of an input may be cancelled, and its actions must not be. `finish` awaits it.
             performing = Task { await self.performAll() }
@@ -242,17 +247,39 @@ package actor RealmConnection {
         if machine.isClosed { stop() }
     }
 
-    /// Performs the actions before the next one that waits for the store, or behind a large message.
-    private func performReady() {
-        while let action = queue.first {
-            switch action {
-            case .store: return
-            // The close comes with the end of the machine, after which no message matters any more.
-            case .send: if sending != nil, !machine.isClosed { return }
-            default: break
+    /// Performs new actions, and those that they cause, before the next one that must wait. It and those behind it enter the queue. Most
+    /// inputs need no queue.
+    private func performReady(_ actions: [RealmConnectionAction]) {
+        let wasClosed = machine.isClosed
+        isPerforming = true
+        defer { isPerforming = false }
+        for (index, action) in actions.enumerated() {
+            guard !mustWait(action) else {
+                queue.insert(contentsOf: actions[index...], at: 0)
+                return
             }
+            perform(action)
+            // The end has discarded the actions that waited.
+            if machine.isClosed != wasClosed { break }
+        }
+        performReady()
+    }
+
+    /// Performs the actions of the queue before the next one that must wait.
+    private func performReady() {
+        while let action = queue.first, !mustWait(action) {
             queue.removeFirst()
             perform(action)
+        }
+    }
+
+    /// `true` if an action waits for the store, or behind a large message.
+    private func mustWait(_ action: RealmConnectionAction) -> Bool {
+        switch action {
+        case .store: true
+        // The close comes with the end of the machine, after which no message matters any more.
+        case .send: sending != nil && !machine.isClosed
+        default: false
         }
     }
 
@@ -323,7 +350,7 @@ package actor RealmConnection {
     }
 
     private func begin(_ id: RealmSessionID, _ body: @escaping @Sendable (RealmConnection) async -> Void) {
-        if sessions[id] == nil { sessions[id] = FileSession(environment: services.environment) }
+        if sessions[id] == nil { sessions[id] = FileSession() }
         start(id) { await body(self) }
     }
 

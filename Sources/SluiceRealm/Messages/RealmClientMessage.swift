@@ -138,18 +138,18 @@ package struct RealmTestCommand: Hashable, Sendable {
     }
 }
 
-/// A message of the client.
+/// A message of the client. The large cases are rare and indirect.
 package enum RealmClientMessage: Hashable, Sendable {
-    case bind(RealmBind)
-    case ident(RealmIdent)
+    indirect case bind(RealmBind)
+    indirect case ident(RealmIdent)
     case query(session: UInt64, RealmQuerySet)
     case upload(RealmUploadMessage)
     case mark(session: UInt64, request: UInt64)
     case unbind(session: UInt64)
     /// Times in milliseconds: a monotonic clock, and the last round trip.
     case ping(timestamp: UInt64, roundTrip: UInt64)
-    case report(RealmClientReport)
-    case testCommand(RealmTestCommand)
+    indirect case report(RealmClientReport)
+    indirect case testCommand(RealmTestCommand)
 
     /// The session; zero for the connection.
     package var session: UInt64 {

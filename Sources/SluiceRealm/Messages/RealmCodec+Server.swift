@@ -32,26 +32,56 @@ extension RealmCodec {
     }
 
     private func encode(_ download: RealmDownload) throws(SluiceError) -> [UInt8] {
-        var content = TokenWriter()
-        for entry in download.entries {
-            let fields = [
-                entry.serverVersion, entry.clientVersion, entry.timestamp, entry.origin, entry.originalSize, UInt64(entry.changeset.count),
-            ]
-            content.entry(fields, entry.changeset)
+        let size = download.entries.reduce(0) { $0 + Self.size($1) }
+        // A body that is not compressed follows its header at once.
+        guard size > limits.plainBytes else {
+            var writer = Self.header(download, [0, UInt64(size), 0], room: size)
+            for entry in download.entries { Self.write(entry, to: &writer) }
+            return writer.bytes
         }
+        var content = TokenWriter()
+        for entry in download.entries { Self.write(entry, to: &content) }
         let (sizes, body) = try packed(content.bytes)
+        var writer = Self.header(download, sizes, room: body.count)
+        writer.append(body)
+        return writer.bytes
+    }
+
+    private static func header(_ download: RealmDownload, _ sizes: [UInt64], room: Int) -> TokenWriter {
         let progress = download.progress
-        let fields = [
-            download.session, progress.download.serverVersion, progress.download.clientVersion, progress.latest.version,
-            progress.latest.salt, progress.upload.clientVersion, progress.upload.serverVersion, download.queryVersion,
-            download.batch.rawValue,
-        ]
-        var writer = TokenWriter("download", fields)
-        writer.bytes.removeLast()
-        writer.bytes.append(contentsOf: " \(Self.text(download.estimate))".utf8)
-        for size in sizes { writer.bytes.append(contentsOf: " \(size)".utf8) }
-        writer.bytes.append(UInt8(ascii: "\n"))
-        return writer.bytes + body
+        var writer = TokenWriter("download", room: room)
+        writer.field(download.session)
+        writer.field(progress.download.serverVersion)
+        writer.field(progress.download.clientVersion)
+        writer.field(progress.latest.version)
+        writer.field(progress.latest.salt)
+        writer.field(progress.upload.clientVersion)
+        writer.field(progress.upload.serverVersion)
+        writer.field(download.queryVersion)
+        writer.field(download.batch.rawValue)
+        writer.field(text(download.estimate))
+        for size in sizes { writer.field(size) }
+        writer.endLine()
+        return writer
+    }
+
+    private static func write(_ entry: RealmDownloadEntry, to writer: inout TokenWriter) {
+        writer.number(entry.serverVersion)
+        writer.number(entry.clientVersion)
+        writer.number(entry.timestamp)
+        writer.number(entry.origin)
+        writer.number(entry.originalSize)
+        writer.number(UInt64(entry.changeset.count))
+        writer.append(entry.changeset)
+    }
+
+    /// Returns the number of bytes that `write` writes.
+    private static func size(_ entry: RealmDownloadEntry) -> Int {
+        let numbers =
+            TokenWriter.digits(of: entry.serverVersion) + TokenWriter.digits(of: entry.clientVersion)
+            + TokenWriter.digits(of: entry.timestamp) + TokenWriter.digits(of: entry.origin)
+            + TokenWriter.digits(of: entry.originalSize) + TokenWriter.digits(of: UInt64(entry.changeset.count))
+        return numbers + 6 + entry.changeset.count
     }
 
     /// Returns a fraction with four digits and no exponent. Only 1 and above become 1, which ends a bootstrap's progress.

@@ -143,18 +143,18 @@ package struct RealmPlainError: Hashable, Sendable {
     }
 }
 
-/// A message of the server.
+/// A message of the server. The large cases are rare and indirect.
 package enum RealmServerMessage: Hashable, Sendable {
     case ident(session: UInt64, RealmFileIdent)
     case download(RealmDownload)
     case mark(session: UInt64, request: UInt64)
     case unbound(session: UInt64)
     case pong(timestamp: UInt64)
-    case error(RealmServerError)
-    case plainError(RealmPlainError)
-    case queryError(RealmQueryError)
-    case log(RealmLogMessage)
-    case testCommand(RealmTestCommand)
+    indirect case error(RealmServerError)
+    indirect case plainError(RealmPlainError)
+    indirect case queryError(RealmQueryError)
+    indirect case log(RealmLogMessage)
+    indirect case testCommand(RealmTestCommand)
 
     /// The session; zero for the connection.
     package var session: UInt64 {

@@ -128,19 +128,24 @@ struct TokenReader {
 /// A writer of header lines and entries.
 struct TokenWriter {
     /// The room for a header line.
-    private static let room = 160
+    private static let room = 192
+    /// The digits of the largest number.
+    private static let mostDigits = 20
 
-    var bytes: [UInt8] = []
+    private(set) var bytes: [UInt8] = []
+
+    /// Begins a header line, which `endLine` ends.
+    /// - Parameter room: The bytes that follow the line.
+    init(_ name: StaticString, room: Int) {
+        bytes.reserveCapacity(Self.room + room)
+        bytes.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+    }
 
     /// A header line.
     init(_ name: StaticString, _ fields: [UInt64]) {
-        bytes.reserveCapacity(Self.room)
-        bytes.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
-        for field in fields {
-            bytes.append(UInt8(ascii: " "))
-            append(field)
-        }
-        bytes.append(UInt8(ascii: "\n"))
+        self.init(name, room: 0)
+        for field in fields { self.field(field) }
+        endLine()
     }
 
     /// Entries without a header line.
@@ -148,27 +153,60 @@ struct TokenWriter {
 
     /// A message with a body.
     init(_ name: StaticString, _ fields: [UInt64], body: [UInt8]) {
-        self.init(name, fields)
-        bytes.append(contentsOf: body)
+        self.init(name, room: body.count)
+        for field in fields { self.field(field) }
+        endLine()
+        append(body)
     }
+
+    /// Returns the number of digits that a number has.
+    static func digits(of number: UInt64) -> Int {
+        var (digits, rest) = (1, number)
+        while rest >= 10 {
+            digits += 1
+            rest /= 10
+        }
+        return digits
+    }
+
+    /// Writes a field of a header line.
+    mutating func field(_ number: UInt64) {
+        bytes.append(UInt8(ascii: " "))
+        append(number)
+    }
+
+    /// Writes a field of a header line.
+    mutating func field(_ text: String) {
+        bytes.append(UInt8(ascii: " "))
+        bytes.append(contentsOf: text.utf8)
+    }
+
+    mutating func endLine() { bytes.append(UInt8(ascii: "\n")) }
+
+    mutating func append(_ body: [UInt8]) { bytes.append(contentsOf: body) }
 
     /// Writes the numbers of an entry, each followed by a space, and its changeset.
     mutating func entry(_ fields: [UInt64], _ changeset: [UInt8]) {
-        for field in fields {
-            append(field)
-            bytes.append(UInt8(ascii: " "))
-        }
+        for field in fields { number(field) }
         bytes.append(contentsOf: changeset)
+    }
+
+    /// Writes a number of an entry, followed by a space.
+    mutating func number(_ number: UInt64) {
+        append(number)
+        bytes.append(UInt8(ascii: " "))
     }
 
     /// Writes the digits of a number, without a string.
     private mutating func append(_ number: UInt64) {
-        let begin = bytes.count
-        var rest = number
-        repeat {
-            bytes.append(UInt8(ascii: "0") + UInt8(rest % 10))
-            rest /= 10
-        } while rest > 0
-        bytes[begin...].reverse()
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.mostDigits) { digits in
+            var (rest, begin) = (number, digits.count)
+            repeat {
+                begin -= 1
+                digits.initializeElement(at: begin, to: UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
+                rest /= 10
+            } while rest > 0
+            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: digits[begin...]))
+        }
     }
 }

@@ -133,14 +133,16 @@ package enum RealmRecordChange: Hashable, Sendable {
 }
 
 /// The effects that the caller performs, in order. A `send` waits until the `store` actions before it are durable.
+///
+/// The large cases are rare and indirect: each message moves several actions.
 package enum RealmConnectionAction: Hashable, Sendable {
     /// Registers a new file. Answered by `allotted`.
     case allotFile(RealmSessionID)
     /// Loads the state of a file. Answered by `opened`, or by `failed` for an unknown pair.
-    case openFile(RealmSessionID, RealmIdent)
-    case store(RealmSessionID, RealmRecordChange)
+    indirect case openFile(RealmSessionID, RealmIdent)
+    indirect case store(RealmSessionID, RealmRecordChange)
     /// Builds a view. Answered by `bootstrap` or `queryFailed`. Entries for the last complete view continue until the first part.
-    case buildView(RealmSessionID, RealmViewRequest)
+    indirect case buildView(RealmSessionID, RealmViewRequest)
     /// The bootstrap of this query version ends without its last part: it was superseded.
     case superseded(RealmSessionID, queryVersion: UInt64)
     /// Applies the changesets that are new and stores the progress, in one transaction. Answered by `integrated`, also without changesets.
@@ -151,11 +153,11 @@ package enum RealmConnectionAction: Hashable, Sendable {
     case catchUp(RealmSessionID, request: UInt64)
     case send(RealmServerMessage)
     /// The client could not apply a message.
-    case report(RealmSessionID, RealmClientReport)
+    indirect case report(RealmSessionID, RealmClientReport)
     /// The server was about to send a message that would have stopped the client. It is counted.
-    case defect(RealmSessionID, SluiceError)
+    indirect case defect(RealmSessionID, SluiceError)
     /// The session is over. The state is nil if it was not opened or is no longer usable.
-    case release(RealmSessionID, RealmClientState?)
+    indirect case release(RealmSessionID, RealmClientState?)
     case pauseReading
     case resumeReading
     case close(RealmCloseReason, String)
