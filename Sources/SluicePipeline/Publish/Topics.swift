@@ -4,6 +4,8 @@ package import SluiceCore
 package struct Topics: Hashable, Sendable {
     /// The class whose topic would be that of users' events.
     package static let usersClass = "users"
+    /// The class whose topic would be that of the app's progress.
+    private static let progressClass = "progress"
 
     package let app: String
     /// The topic of events of users: `<app>.users`, or `<app>.user-events` if a class has that topic. nil if none are published.
@@ -33,6 +35,7 @@ package struct Topics: Hashable, Sendable {
         types.first { $0.kind == .topLevel && changes(of: $0.name) == userEvents }
     }
 
-    package func changes(of type: String) -> String { "\(app).\(type)" }
+    /// Returns the topic of a class: `<app>.<Type>`, or `<app>.progress-changes` for a class `progress`.
+    package func changes(of type: String) -> String { type == Self.progressClass ? "\(app).progress-changes" : "\(app).\(type)" }
     package func ingest(of type: String) -> String { "\(app).ingest.\(type)" }
 }
