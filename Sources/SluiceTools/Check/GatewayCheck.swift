@@ -88,14 +88,6 @@ package struct GatewayCheck: Sendable {
                     )
                 ])
             }
-            if entries.isEmpty {
-                report.add([
-                    CheckFinding(
-                        .warning, .plugins, "plugins.json",
-                        "The app has no roles and no plugin: the gateway denies everything to everybody.",
-                        fix: "Add roles to the app directory (docs/app-directory.md).")
-                ])
-            }
         } catch {
             report.add([CheckFinding(.error, .plugins, "sluice-plugin-host", error)])
         }
