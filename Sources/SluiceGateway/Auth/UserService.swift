@@ -1,4 +1,3 @@
-import Crypto
 package import SluiceCore
 import SluiceIdentity
 package import SluicePorts
@@ -42,12 +41,12 @@ package struct UserService: Sendable {
     /// The users who cannot log in yet.
     private let pending: any PendingUserDirectory
     package let tokens: AccessTokens
-    private let settings: Settings
+    let settings: Settings
     let passwords: PasswordHasher
     /// The function for new users; nil for none.
     private let creation: UserCreation?
     let environment: any Environment
-    private let changed: @Sendable (_ user: String, Change) async -> Void
+    let changed: @Sendable (_ user: String, Change) async -> Void
     let throttle: LoginThrottle
 
     static let anonymousLifetime: Int64 = 5 * 365 * 86_400
@@ -100,7 +99,7 @@ package struct UserService: Sendable {
     }
 
     /// Returns the account of an e-mail and a password, with the hash of the password.
-    private func verify(email: String, password: String, from address: String) async throws -> (account: UserAccount, hash: String) {
+    func verify(email: String, password: String, from address: String) async throws -> (account: UserAccount, hash: String) {
         try require(provider: "local-userpass")
         // No account has a longer name. The limits count it under the empty name and store nothing of it.
         let isPossible = email.utf8.count <= Limits.emailBytes
@@ -122,7 +121,7 @@ package struct UserService: Sendable {
         return (account, hash)
     }
 
-    private static var wrongPassword: SluiceError { SluiceError(.invalidPassword, "invalid username/password") }
+    static var wrongPassword: SluiceError { SluiceError(.invalidPassword, "invalid username/password") }
 
     /// Logs in an account whose proof the caller has checked.
     ///
@@ -135,27 +134,7 @@ package struct UserService: Sendable {
         return issue(login, of: account)
     }
 
-    /// Logs in a user whom a provider has identified. The first login makes the account.
-    ///
-    /// - Throws: `userDisabled`.
-    func login(_ identity: ProvenIdentity) async throws -> Tokens {
-        // The second round is for another login of the same new user, which was faster.
-        for _ in 0..<2 {
-            // The directory finds the user.
-            var login = tokens.login(of: "", lifetime: settings.refreshTokenLifetime)
-            if let found = try await directory.add(login.id, of: identity.key, expires: login.expires) {
-                guard !found.isDisabled else { throw SluiceError(.userDisabled, "User \(found.id) is disabled.") }
-                login.user = found.id
-                return issue(login, of: try await update(found, identity.data))
-            }
-            do {
-                return try await self.login(try await create(identity), .identity(identity.key))
-            } catch let error as SluiceError where error.code == .identityInUse { continue }
-        }
-        throw SluiceError(.internalError, "The account of an identity of \(identity.provider) could not be found or made.")
-    }
-
-    private func issue(_ login: Login, of account: UserAccount) -> Tokens {
+    func issue(_ login: Login, of account: UserAccount) -> Tokens {
         Tokens(
             accessToken: tokens.access(for: account, login: login.id),
             refreshToken: tokens.text(of: .init(login: login, generation: 0)), userID: account.id)
@@ -220,55 +199,6 @@ package struct UserService: Sendable {
         guard let account else { throw SluiceError(.badAuthentication, "User \(id) no longer exists.") }
         guard !account.isDisabled else { throw SluiceError(.userDisabled, "User \(id) is disabled.") }
         return account
-    }
-
-    // MARK: Identities
-
-    /// Creates the account of a user whom a provider has identified.
-    ///
-    /// - Throws: `identityInUse` if there is one.
-    private func create(_ identity: ProvenIdentity) async throws -> UserAccount {
-        try await add(UserAccount(id: newID(), provider: identity.provider, identities: [identity.key.json], data: identity.data))
-    }
-
-    /// Updates the metadata of an account from a provider. Members of other providers stay.
-    private func update(_ account: UserAccount, _ data: JSON) async throws -> UserAccount {
-        var updated = account
-        let names = Set((data.members ?? []).map(\.key))
-        updated.data = .object((account.data.members ?? []).filter { !names.contains($0.key) } + (data.members ?? []))
-        if updated.data.isSame(as: account.data) { return account }
-        try await directory.setData(id: account.id, data)
-        await changed(account.id, .customData)
-        return updated
-    }
-
-    /// Adds an identity to an account. Its sessions evaluate their rules again.
-    ///
-    /// - Returns: The account with the identity.
-    func link(_ link: IdentityLink, to id: String) async throws -> UserAccount {
-        try await directory.link(link, to: id)
-        await changed(id, .customData)
-        return try Self.usable(try await directory.find(id: id), id)
-    }
-
-    /// Adds an e-mail and its password to an account. A registration comes first.
-    ///
-    /// - Throws: As `login`; `identityInUse` if a user has logged in with them before.
-    func link(email: String, password: String, to account: UserAccount, from address: String) async throws -> UserAccount {
-        let (owner, hash) = try await verify(email: email, password: password, from: address)
-        guard let email = owner.email else { throw Self.wrongPassword }
-        return try await link(
-            IdentityLink(
-                UserIdentityKey(provider: "local-userpass", id: email), data: ["email": .string(email)],
-                password: .init(email: email, hash: hash)), to: account.id)
-    }
-
-    /// Removes an identity from an account, and ends its logins.
-    ///
-    /// - Throws: `badRequest` if the account does not have it, or has no other one; `userNotFound`.
-    package func unlink(_ identity: UserIdentityKey, from id: String) async throws {
-        try await directory.unlink(identity, from: id)
-        await changed(id, .loggedOut)
     }
 
     // MARK: Registering
@@ -345,8 +275,7 @@ package struct UserService: Sendable {
     /// Returns an ObjectId: the time, then random bytes.
     func newID() -> String {
         let seconds = UInt32(truncatingIfNeeded: environment.wallMilliseconds() / 1_000)
-        let random = SymmetricKey(size: .bits128).withUnsafeBytes { Array($0.prefix(8)) }
-        return Hex.encode(withUnsafeBytes(of: seconds.bigEndian, Array.init) + random)
+        return Hex.encode(withUnsafeBytes(of: seconds.bigEndian, Array.init)) + Hex.random(bytes: 8)
     }
 
     // MARK: Changing
@@ -388,7 +317,7 @@ package struct UserService: Sendable {
 
 extension JSON {
     /// Returns `true` if both values are equal, regardless of the order of keys, which the database does not keep.
-    fileprivate func isSame(as other: JSON) -> Bool {
+    func isSame(as other: JSON) -> Bool {
         switch (self, other) {
         case (.object(let left), .object(let right)):
             left.count == right.count && left.allSatisfy { member in other[member.key].map { member.value.isSame(as: $0) } == true }
