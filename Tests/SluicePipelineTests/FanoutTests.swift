@@ -48,6 +48,18 @@ import Testing
         #expect(positions == [200, 300, 400])
     }
 
+    @Test func `a later position that it still waits for when one that was asked for before it is passed already`() async {
+        let subscriber = await fanout.add(channel, view: View(version: 1, types: [], partitions: []), staged: false)
+        await deliver(upTo: 200)
+        #expect(await fanout.announce(LSN(rawValue: 300), isCommit: false, to: subscriber))
+        // Read from the database earlier, and announced later.
+        #expect(await fanout.announce(LSN(rawValue: 150), isCommit: false, to: subscriber))
+        #expect(positions == [200])
+        await deliver(upTo: 300)
+        await deliver(upTo: 400)
+        #expect(positions == [200, 300])
+    }
+
     @Test func `a position through the view that takes the place of the one it was asked of, which refuses from then on`() async {
         let old = await fanout.add(channel, view: View(version: 1, types: [], partitions: []), staged: false)
         #expect(await fanout.announce(LSN(rawValue: 300), isCommit: true, to: old))

@@ -234,8 +234,8 @@ package actor Fanout {
 
     private func sendPosition(_ id: SubscriberID) {
         guard let subscriber = subscribers[Int(id)] else { return }
-        // Cleared at once, so that the position is reported once.
-        subscribers[Int(id)]?.wanted = nil
+        // Cleared at once, so that the position is reported once. An earlier request may await a later position.
+        if let wanted = subscriber.wanted, wanted <= watermark { subscribers[Int(id)]?.wanted = nil }
         var writer = CommitsWriter()
         subscriber.channel.send([frames(of: subscriber).frame(writer.finish(watermark, witness: witness))])
     }
