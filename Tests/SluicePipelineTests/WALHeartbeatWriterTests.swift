@@ -66,6 +66,53 @@ import Testing
         #expect(marker.number == 3)
     }
 
+    @Test func `are written for a commit only if the log does not reach its position by itself`() async {
+        let marker = Marker()
+        let delays = Delays()
+        let marks = WALHeartbeatWriter(marker, environment: delays, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        var written = marker.written.makeAsyncIterator()
+        for number in 1...100 { marks.want(commit: lsn(UInt64(number))) }
+        // One delay is for all of them.
+        #expect(delays.count == 1)
+        marks.passed(lsn(100))
+        delays.end()
+        #expect(marker.number == 0)
+        marks.want(commit: lsn(200))
+        // The commit itself, which ends before the position that was read behind it.
+        marks.passed(lsn(199))
+        delays.end()
+        await written.next()
+        #expect(marker.number == 1)
+        marks.passed(lsn(201))
+        #expect(delays.count == 0)
+    }
+
+    /// An environment whose timers end when a test says so.
+    private final class Delays: Environment {
+        private let calls = Mutex<[@Sendable () -> Void]>([])
+
+        var count: Int { calls.withLock { $0.count } }
+
+        /// Ends the timers that have begun.
+        func end() {
+            let due = calls.withLock { calls in
+                defer { calls = [] }
+                return calls
+            }
+            for call in due { call() }
+        }
+
+        func after(nanoseconds: UInt64, _ body: @escaping @Sendable () -> Void) -> EnvironmentTimer {
+            calls.withLock { $0.append(body) }
+            return EnvironmentTimer {}
+        }
+
+        func wallMilliseconds() -> Int64 { 0 }
+        func monotonicNanoseconds() -> UInt64 { 0 }
+        func random() -> UInt64 { 0 }
+        func sleep(nanoseconds: UInt64) async throws { try Task.checkCancellation() }
+    }
+
     @Test func `are written again for who comes when one was lost`() async {
         let marker = Marker()
         let marks = writer(marker)

@@ -199,7 +199,7 @@ package actor Fanout {
     }
 
     /// Notifies the client once delivery has passed `lsn`, even if no change concerned it.
-    /// - Parameter isCommit: `true` if a commit is at `lsn`, so that the position advances without a heartbeat.
+    /// - Parameter isCommit: `true` if a commit is at or just before `lsn`, so that the position advances without a heartbeat in general.
     /// - Returns: `false` if the subscriber is gone; no notification follows then.
     package func announce(_ lsn: LSN, isCommit: Bool, to handle: Handle) -> Bool {
         guard let id = number(of: handle), let subscriber = subscribers[Int(id)] else { return false }
@@ -209,8 +209,8 @@ package actor Fanout {
             subscribers[Int(id)]?.wanted = max(subscriber.wanted ?? .zero, lsn)
             // The local copy has the state before the assignment: append only once.
             if subscriber.wanted == nil { wanting.append(id) }
-            // A commit moves the watermark by itself. Any other position may need a heartbeat.
-            if !isCommit { marks?.want(lsn) }
+            // A commit moves the watermark by itself, mostly up to this position. Any other position may need a heartbeat at once.
+            if isCommit { marks?.want(commit: lsn) } else { marks?.want(lsn) }
         }
         return true
     }

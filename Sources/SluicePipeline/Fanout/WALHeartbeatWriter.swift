@@ -13,6 +13,8 @@ package final class WALHeartbeatWriter: Sendable {
     static let patience: UInt64 = 1_000_000_000
     /// The pause after a refused heartbeat, in nanoseconds.
     static let rest: UInt64 = 60_000_000_000
+    /// The time for which the position of a commit is awaited without a heartbeat, in nanoseconds.
+    static let delay: UInt64 = 50_000_000
 
     fileprivate struct State {
         /// The newest awaited position.
@@ -20,6 +22,10 @@ package final class WALHeartbeatWriter: Sendable {
         /// The newest awaited position when the pending heartbeat was written, and the time of that write in monotonic nanoseconds.
         var underWay: (lsn: LSN, since: UInt64)?
         var restsUntil: UInt64 = 0
+        /// The newest awaited position of a commit, and `true` while it is awaited without a heartbeat.
+        var committed: LSN = .zero
+        var isDelayed = false
+        var watermark: LSN = .zero
     }
 
     private let marker: any WALHeartbeatSender
@@ -43,10 +49,32 @@ package final class WALHeartbeatWriter: Sendable {
         if isDue { write() }
     }
 
+    /// Requests a heartbeat unless the watermark reaches `lsn`, the position of a commit, by itself within `delay`.
+    ///
+    /// The position is read behind the commit. If another write comes between the two, the commit does not reach it.
+    package func want(commit lsn: LSN) {
+        let isFirst = state.withLock { state in
+            state.committed = max(state.committed, lsn)
+            defer { state.isDelayed = true }
+            return !state.isDelayed
+        }
+        // The timer is not cancelled: it serves all who come meanwhile.
+        if isFirst { _ = environment.after(nanoseconds: Self.delay) { self.endDelay() } }
+    }
+
+    private func endDelay() {
+        let late = state.withLock { state in
+            state.isDelayed = false
+            return state.committed > state.watermark ? state.committed : nil
+        }
+        if let late { want(late) }
+    }
+
     /// Records that the watermark has reached `watermark`, and writes another heartbeat for later positions.
     package func passed(_ watermark: LSN) {
         let now = environment.monotonicNanoseconds()
         let isDue = state.withLock { state in
+            state.watermark = max(state.watermark, watermark)
             // The heartbeat has returned, or a commit has overtaken it.
             if let mark = state.underWay, watermark >= mark.lsn { state.underWay = nil }
             return state.wanted > watermark && state.begin(now)
