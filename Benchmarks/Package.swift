@@ -189,7 +189,8 @@ let package = Package(
             ]
                 + log
                 + of("swift-argument-parser", "ArgumentParser")
-                + of("swift-protobuf", "SwiftProtobuf") + of("jwt-kit", "JWTKit"),
+                + of("swift-protobuf", "SwiftProtobuf") + of("jwt-kit", "JWTKit")
+                + of("swift-crypto", "CryptoExtras"),
             swiftSettings: common
         ),
     ],

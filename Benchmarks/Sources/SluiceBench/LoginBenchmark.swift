@@ -1,3 +1,4 @@
+import CryptoExtras
 import Foundation
 import JWTKit
 import Logging
@@ -11,8 +12,8 @@ import SluiceValues
     import FoundationNetworking
 #endif
 
-/// Measures logins by a token of another issuer (ES256): over HTTP, beside requests to `/health` of the same gateway, and in this process
-/// without HTTP. Also measures the verification alone, beside jwt-kit's own.
+/// Measures logins by a token of another issuer, by RS256 and by ES256: over HTTP, beside requests to `/health` of the same gateway, and in
+/// this process without HTTP. Also measures the verification alone, beside jwt-kit's own.
 @MainActor
 struct LoginBenchmark {
     let setup: Setup
@@ -22,13 +23,17 @@ struct LoginBenchmark {
     private static let users = 500
 
     func run(_ report: inout Report) async throws {
-        let issuer = Issuer()
+        for algorithm in [TokenAlgorithm.rs256, .es256] { try await run(try await Issuer(algorithm), &report) }
+    }
+
+    private func run(_ issuer: Issuer, _ report: inout Report) async throws {
         try await verify(issuer, &report)
-        let name = "bench_logins"
+        let algorithm = issuer.algorithm.rawValue
+        let name = "bench_logins_\(algorithm.lowercased())"
         let (conninfo, sql) = try await setup.database(name)
         let gateway = try await setup.gateway(
             name, conninfo, kafka: false, app: "login-app", environment: ["SLUICE_BENCH_ISSUER": issuer.pem],
-            arguments: ["--trusted-proxy", "127.0.0.1"])
+            arguments: ["--trusted-proxy", "127.0.0.1"], replacing: ("auth/providers.json", "ES256", algorithm))
         var bodies: [Data] = []
         for user in 0..<Self.users {
             let token = try await issuer.token("user-\(user)")
@@ -46,11 +51,11 @@ struct LoginBenchmark {
         }
         let (rate, cpu, bare) = (samples.map(\.login).median, samples.map(\.cpu).median, samples.map(\.healthCPU).median)
         report.add(
-            "CPU of a login by JWT over HTTP, with its row in PostgreSQL", ours: "\(cpu.text()) µs",
-            reference: "a request to /health \(bare.text()) µs",
+            "CPU of a login by JWT (\(algorithm)) over HTTP, with its row in PostgreSQL", ours: "\(cpu.text()) µs",
+            reference: "a request to /health \(bare.text()) µs, so \((cpu - bare).text()) µs beyond it",
             ratio: "\((cpu / bare).text(1)) ×", target: "–")
         report.add(
-            "logins by JWT, \(Self.width) at a time", ours: "\(rate.short)/s", reference: "–",
+            "logins by JWT (\(algorithm)), \(Self.width) at a time", ours: "\(rate.short)/s", reference: "–",
             ratio: "\((rate / 1_000 * 100).text()) % of the target",
             target: "1,000/s on two cores")
         try await withoutHTTP(issuer, bodies.map { [UInt8]($0) }, conninfo, gateway.appID, &report)
@@ -58,8 +63,8 @@ struct LoginBenchmark {
         await sql.close()
     }
 
-    private static func policy() -> TokenPolicy {
-        TokenPolicy(algorithms: [.es256], audience: .any(["bench"]), fields: [.init(claim: "email", name: "email")])
+    private static func policy(_ algorithm: TokenAlgorithm) -> TokenPolicy {
+        TokenPolicy(algorithms: [algorithm], audience: .any(["bench"]), fields: [.init(claim: "email", name: "email")])
     }
 
     /// Measures logins from the body of a request to both tokens, with the row in PostgreSQL.
@@ -72,7 +77,8 @@ struct LoginBenchmark {
             tokens: try await AccessTokens(appID: app, key: [UInt8](repeating: 7, count: 32)),
             settings: .init(providers: ["custom-token"]))
         let token = TokenIssuer(
-            provider: "custom-token", keys: .fixed(IssuerKeySet([try await IssuerKey(pem: issuer.pem, .es256)])), policy: Self.policy(),
+            provider: "custom-token", keys: .fixed(IssuerKeySet([try await IssuerKey(pem: issuer.pem, issuer.algorithm)])),
+            policy: Self.policy(issuer.algorithm),
             environment: SystemEnvironment())
         let logins = IdentityLogins(
             users: users, tokens: TokenLogins(["custom-token": .customToken(token)]),
@@ -95,7 +101,8 @@ struct LoginBenchmark {
             if round > 0 { samples.append((Self.cpuSeconds - cpu) * 1e6 / Double(each * Self.width)) }
         }
         report.add(
-            "CPU of a login by JWT without HTTP, with its row in PostgreSQL", ours: "\(samples.median.text()) µs", reference: "–",
+            "CPU of a login by JWT (\(issuer.algorithm.rawValue)) without HTTP, with its row in PostgreSQL",
+            ours: "\(samples.median.text()) µs", reference: "–",
             ratio: "–",
             target: "≤ 200 µs")
         await pool.close()
@@ -111,9 +118,9 @@ struct LoginBenchmark {
     /// Measures the verification of one token by the policy of an app.
     private func verify(_ issuer: Issuer, _ report: inout Report) async throws {
         let text = try await issuer.token("user-1")
-        let keys = IssuerKeySet([try await IssuerKey(pem: issuer.pem, .es256)])
-        let verifier = TokenVerifier(provider: "custom-token", policy: Self.policy())
-        let reference = await JWTKeyCollection().add(ecdsa: try ES256PublicKey(pem: issuer.pem))
+        let keys = IssuerKeySet([try await IssuerKey(pem: issuer.pem, issuer.algorithm)])
+        let verifier = TokenVerifier(provider: "custom-token", policy: Self.policy(issuer.algorithm))
+        let reference = try await issuer.verifier()
         let now = Int64(Date().timeIntervalSince1970 * 1_000)
         let repeats = setup.scaled(2_000)
         var (ours, theirs): ([Double], [Double]) = ([], [])
@@ -126,7 +133,8 @@ struct LoginBenchmark {
             theirs.append((seconds() - begin) * 1e6 / Double(repeats))
         }
         report.add(
-            "verification of a token by ES256", ours: "\(ours.median.text(1)) µs", reference: "jwt-kit \(theirs.median.text(1)) µs",
+            "verification of a token by \(issuer.algorithm.rawValue)", ours: "\(ours.median.text(1)) µs",
+            reference: "jwt-kit \(theirs.median.text(1)) µs",
             ratio: "\((ours.median / theirs.median).text(2)) ×", target: "≤ 1.1 ×")
     }
 
@@ -185,13 +193,34 @@ struct LoginBenchmark {
             func verify(using algorithm: some JWTAlgorithm) throws { try exp.verifyNotExpired() }
         }
 
-        private let key = ES256PrivateKey()
+        let algorithm: TokenAlgorithm
+        /// The public key.
+        let pem: String
+        private let keys = JWTKeyCollection()
 
-        var pem: String { key.publicKey.pemRepresentation }
+        /// - Parameter algorithm: RS256 or ES256.
+        init(_ algorithm: TokenAlgorithm) async throws {
+            self.algorithm = algorithm
+            if algorithm == .rs256 {
+                let key = try _RSA.Signing.PrivateKey(keySize: .bits2048)
+                pem = key.publicKey.pemRepresentation
+                await keys.add(rsa: try Insecure.RSA.PrivateKey(backing: key), digestAlgorithm: .sha256)
+            } else {
+                let key = ES256PrivateKey()
+                pem = key.publicKey.pemRepresentation
+                await keys.add(ecdsa: key)
+            }
+        }
+
+        /// Returns jwt-kit's own verifier.
+        func verifier() async throws -> JWTKeyCollection {
+            algorithm == .rs256
+                ? await JWTKeyCollection().add(rsa: try Insecure.RSA.PublicKey(pem: pem), digestAlgorithm: .sha256)
+                : await JWTKeyCollection().add(ecdsa: try ES256PublicKey(pem: pem))
+        }
 
         func token(_ user: String) async throws -> String {
-            let keys = await JWTKeyCollection().add(ecdsa: key)
-            return try await keys.sign(
+            try await keys.sign(
                 Claims(
                     sub: SubjectClaim(value: user), aud: AudienceClaim(value: "bench"), exp: ExpirationClaim(value: .now + 86_400),
                     email: "\(user)@example.com"))

@@ -82,11 +82,18 @@ struct Setup {
     ///   - environment: Additional environment variables.
     ///   - rules: The text of the rules of `items`, which replaces those of the directory.
     ///   - more: Additional arguments of `sluice serve`.
+    ///   - change: A file of the directory, a text in it, and the text in its place.
     func gateway(
         _ name: String, _ conninfo: String, kafka: Bool, app folder: String = "app", rules: String? = nil,
-        environment: [String: String] = [:], arguments more: [String] = []
+        environment: [String: String] = [:], arguments more: [String] = [],
+        replacing change: (file: String, text: String, new: String)? = nil
     ) async throws -> RunningGateway {
         let app = try appDirectory(name, from: folder)
+        if let change {
+            let file = "\(app)/\(change.file)"
+            let text = try String(contentsOfFile: file, encoding: .utf8).replacingOccurrences(of: change.text, with: change.new)
+            try text.write(toFile: file, atomically: true, encoding: .utf8)
+        }
         if let rules {
             try rules.write(toFile: "\(app)/data_sources/postgres/public/items/rules.json", atomically: true, encoding: .utf8)
         }
