@@ -15,6 +15,9 @@ final class LoopCalls: Sendable {
         var isScheduled = false
     }
 
+    /// The calls for which room is kept.
+    private static let mostRoom = 4_096
+
     private let loop: any EventLoop
     private let state = Mutex(State())
 
@@ -42,7 +45,4 @@ final class LoopCalls: Sendable {
         calls.removeAll(keepingCapacity: calls.capacity <= Self.mostRoom)
         state.withLock { $0.room = calls }
     }
-
-    /// The calls for which room is kept.
-    private static let mostRoom = 4_096
 }

@@ -143,7 +143,7 @@ extension BridgeStream {
     /// - Returns: The number up to which its compensating writes are confirmed; 0 for none.
     mutating func confirm(_ version: UInt64) -> UInt64 {
         // The conflicts of a changeset under way are decided when its commit comes.
-        let needed = own.isEmpty ? version : min(version, own.values.map(\.writer.base).min() ?? version)
+        let needed = min(version, own.values.map(\.writer.base).min() ?? version)
         content.confirm(needed)
         steps.confirm(needed)
         confirmEntries(upTo: version)
